@@ -1,0 +1,48 @@
+"""The stage runtime: pipelines of model stages inside the server's own process.
+
+Everything named here may be used by `app`; it imports neither torch nor vLLM until an engine is
+started, so that environment variables which both read at import can be set before.
+"""
+
+from engine.chunk import AudioPayload, Chunk, TextPayload, WordTiming
+from engine.errors import (
+    ConfigurationError,
+    EngineClosedError,
+    EngineError,
+    EngineOverloadedError,
+    ErrorCode,
+    InvalidRequestError,
+    StageError,
+)
+from engine.request import (
+    EngineHealth,
+    OmniRequest,
+    PipelineDescription,
+    SpeechParameters,
+    StageStatus,
+    TextInput,
+    TextReport,
+    VoiceDescription,
+)
+
+__all__ = [
+    "AudioPayload",
+    "Chunk",
+    "ConfigurationError",
+    "EngineClosedError",
+    "EngineError",
+    "EngineHealth",
+    "EngineOverloadedError",
+    "ErrorCode",
+    "InvalidRequestError",
+    "OmniRequest",
+    "PipelineDescription",
+    "SpeechParameters",
+    "StageError",
+    "StageStatus",
+    "TextInput",
+    "TextPayload",
+    "TextReport",
+    "VoiceDescription",
+    "WordTiming",
+]

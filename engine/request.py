@@ -1,0 +1,212 @@
+"""What a caller asks of the engine, and what the engine says about itself."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.chunk import TextPayload
+from engine.errors import InvalidRequestError
+
+MAXIMUM_PENDING_CHARACTERS = 1_000_000
+"""Text that was written but not yet read by the pipeline; `TextInput.write` waits above it."""
+
+
+class TextInput:
+    """The text of one request, written whole or as it comes.
+
+    The writer is one task on the event loop; the reader is the engine. `write` waits while the
+    engine has too much unread text, so that a fast writer cannot fill memory.
+    """
+
+    def __init__(self) -> None:
+        """Makes an open, empty input."""
+        self._pending: list[TextPayload] = []
+        self._pending_characters = 0
+        self._closed = False
+        self._room = asyncio.Event()
+        self._room.set()
+        self._on_change: Callable[[], None] | None = None
+
+    @classmethod
+    def whole(cls, text: str) -> TextInput:
+        """An input that is complete from the start."""
+        result = cls()
+        result._pending.append(TextPayload(text))
+        result._pending_characters = len(text)
+        result._closed = True
+        return result
+
+    @property
+    def closed(self) -> bool:
+        """Whether no more text will come."""
+        return self._closed
+
+    async def write(self, text: str) -> None:
+        """Adds text; waits while more than MAXIMUM_PENDING_CHARACTERS are unread.
+
+        Raises:
+            ValueError: The input is closed already.
+        """
+        await self._room.wait()
+        self._append(TextPayload(text))
+
+    def flush(self) -> None:
+        """Lets everything written so far be spoken to its end without waiting for more."""
+        self._append(TextPayload("", flush=True))
+
+    def close(self) -> None:
+        """Ends the text. Closing twice is harmless."""
+        if not self._closed:
+            self._closed = True
+            self._changed()
+
+    def _append(self, payload: TextPayload) -> None:
+        if self._closed:
+            raise ValueError("The text input is closed; no more text can be written to it.")
+        self._pending.append(payload)
+        self._pending_characters += len(payload.text)
+        if self._pending_characters > MAXIMUM_PENDING_CHARACTERS:
+            self._room.clear()
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._on_change is not None:
+            self._on_change()
+
+    def take(self) -> tuple[list[TextPayload], bool]:
+        """Takes all unread text; for the engine, on the event loop.
+
+        Returns:
+            The pieces in order and whether the text ends with them.
+        """
+        pieces, self._pending = self._pending, []
+        self._pending_characters = 0
+        self._room.set()
+        return pieces, self._closed
+
+    def listen(self, on_change: Callable[[], None]) -> None:
+        """Names the engine's wake-up, called on the event loop whenever text was added."""
+        self._on_change = on_change
+
+
+@dataclass(frozen=True, slots=True)
+class SpeechParameters:
+    """How the text is to be spoken.
+
+    Attributes:
+        voice: A voice name of the pipeline; None means its default.
+        speed: 0.25 to 4, where 1 is the voice's own pace.
+        seed: Makes the output repeatable; None draws one.
+        temperature: Sampling temperature; None means the pipeline's default.
+        instructions: Style prompt, for pipelines that follow one.
+        language: BCP 47 tag, for pipelines with several; None lets the pipeline choose.
+    """
+
+    voice: str | None = None
+    speed: float = 1.0
+    seed: int | None = None
+    temperature: float | None = None
+    instructions: str | None = None
+    language: str | None = None
+
+    def __post_init__(self) -> None:
+        """Checks ranges that hold for every pipeline."""
+        if not (math.isfinite(self.speed) and 0.25 <= self.speed <= 4.0):
+            raise InvalidRequestError(
+                "speed", f"speed is {self.speed!r}; it must be a number from 0.25 to 4.0."
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class OmniRequest:
+    """One request.
+
+    Attributes:
+        request_id: Unique among live requests.
+        text: What to speak.
+        parameters: How to speak it.
+        session: The duplex session this belongs to; a newer epoch of it fences older ones.
+        tenant: Whose fair turn this takes in the waiting line (an API key's digest, say).
+        deadline: Seconds from submission after which the request is ended; None means the
+            deployment's default.
+    """
+
+    request_id: str
+    text: TextInput
+    parameters: SpeechParameters = field(default_factory=SpeechParameters)
+    session: str | None = None
+    tenant: str = ""
+    deadline: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceDescription:
+    """One voice a client may name.
+
+    Attributes:
+        name: What `SpeechParameters.voice` takes.
+        description: What it is, honestly, in one sentence.
+        language: BCP 47 tag.
+        aliases: Other names that mean this voice.
+    """
+
+    name: str
+    description: str
+    language: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TextReport:
+    """What a quick look at a text says before any of it is spoken.
+
+    Attributes:
+        speakable: Whether anything in it can be spoken.
+        left_out: Distinct characters that will be left out.
+    """
+
+    speakable: bool
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineDescription:
+    """What clients may know about the pipeline.
+
+    Attributes:
+        name: The pipeline's name, also a model id.
+        models: Model ids that `/v1/models` lists.
+        voices: The voices, the default first.
+        sample_rate: Samples a second of the audio chunks.
+        word_timings: Whether audio chunks carry word timings.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    voices: tuple[VoiceDescription, ...]
+    sample_rate: int
+    word_timings: bool
+
+
+class StageStatus(StrEnum):
+    """The state of one stage."""
+
+    STARTING = "starting"
+    READY = "ready"
+    RESTARTING = "restarting"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineHealth:
+    """Whether the engine can serve, and each stage's state."""
+
+    ready: bool
+    stages: dict[str, StageStatus]
+    running: int
+    waiting: int
