@@ -1,0 +1,107 @@
+"""Adapters: the pure conversion of one stage's output to the next stage's input (invariant 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from engine.chunk import WordTiming
+
+
+class Adapter(Protocol):
+    """One request's conversion on one edge. Stateful, but free of I/O, threads and clocks.
+
+    The runtime calls it on the host's engine thread. `pull` does a bounded amount of work a call,
+    so that a long input is converted piece by piece as the consumer takes it.
+    """
+
+    def push(self, payload: Any) -> None:
+        """Takes the next payload of the producing stage; cheap."""
+
+    def close(self) -> None:
+        """Says that the producing stage has ended."""
+
+    def pull(self) -> Any | None:
+        """Gives the next payload for the consuming stage; None: nothing without more input."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the input is closed and everything was pulled."""
+
+
+class IdentityAdapter:
+    """Hands payloads on as they are."""
+
+    def __init__(self) -> None:
+        """Makes an empty adapter."""
+        self._payloads: list[Any] = []
+        self._closed = False
+
+    def push(self, payload: Any) -> None:
+        """Queues one payload."""
+        self._payloads.append(payload)
+
+    def close(self) -> None:
+        """Ends the input."""
+        self._closed = True
+
+    def pull(self) -> Any | None:
+        """Gives the oldest payload."""
+        return self._payloads.pop(0) if self._payloads else None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the input is closed and empty."""
+        return self._closed and not self._payloads
+
+
+@dataclass(frozen=True, slots=True)
+class FeedRows:
+    """Conditioning for the next steps of an autoregressive stage, one row a step.
+
+    Attributes:
+        values: What the model's `embed_step` reads, shape [steps, row width], any dtype.
+        tags: One object a row that travels with the step's output to the next adapter; opaque to
+            the runtime.
+    """
+
+    values: npt.NDArray[Any]
+    tags: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        """Checks that every row has its tag."""
+        if len(self.values) != len(self.tags):
+            raise ValueError(f"{len(self.values)} feed rows came with {len(self.tags)} tags.")
+
+
+@dataclass(frozen=True, slots=True)
+class StepOutput:
+    """What one step of an autoregressive stage made for one request.
+
+    Attributes:
+        codes: The step's codes, codebook 0 (the sampled token) first, shape [codebooks].
+        hidden_state: The last layer's state at this step, shape [hidden], if the stage emits it.
+        tag: The tag of the feed row that conditioned this step, if it had one.
+    """
+
+    codes: npt.NDArray[np.int64]
+    hidden_state: Any | None
+    tag: Any | None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationInput:
+    """Input of a generation stage.
+
+    Attributes:
+        units: How many of the stage's units (frames, say) `data` holds.
+        data: What the stage's module reads.
+        words: Words that begin in these units, times from the response's first sample.
+    """
+
+    units: int
+    data: Any
+    words: tuple[WordTiming, ...] = ()

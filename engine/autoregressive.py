@@ -1,0 +1,258 @@
+"""One replica of an autoregressive stage: a vLLM engine core, driven in this process.
+
+The replica adds, holds, steps and aborts requests; where their output goes is not its business
+(invariant 3). All calls come from the host's one engine thread, since vLLM's forward context and
+current configuration are global to the process.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from vllm import SamplingParams
+from vllm.engine.arg_utils import EngineArgs
+from vllm.sampling_params import RequestOutputKind
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
+from vllm.v1.engine.core import EngineCore
+from vllm.v1.executor import Executor
+
+from engine.adapter import FeedRows, StepOutput
+from engine.conditioned_model import ConditionedModel
+from engine.feed import Feed, FeedStore
+from engine.scheduler import OmniARScheduler
+
+
+@dataclass(frozen=True, slots=True)
+class AutoregressiveSettings:
+    """How an engine core is built. Sizes are per replica.
+
+    Attributes:
+        model: Folder of the checkpoint.
+        dtype: torch dtype name of weights and activations.
+        max_requests: The most requests in one batch.
+        max_steps: The most steps a request may take.
+        key_value_cache_bytes: Memory for the paged KV cache.
+        compile: Whether to run vLLM's compiled path.
+        prefix_caching: Whether requests share the KV of equal beginnings.
+    """
+
+    model: Path
+    dtype: str = "float32"
+    max_requests: int = 16
+    max_steps: int = 32768
+    key_value_cache_bytes: int = 256 * 2**20
+    compile: bool = False
+    prefix_caching: bool = False
+
+
+@dataclass(slots=True)
+class AutoregressiveRequest:
+    """What the replica keeps of one request.
+
+    Attributes:
+        request_id: Its identifier in the core.
+        feed: Its conditioning.
+        temperature: 0 for greedy.
+        seed: Seed of the sampler, if it is to be repeatable.
+        submitted: Whether the core knows it already.
+        has_credit: Whether its output may grow.
+        steps_taken: How many outputs it has given.
+    """
+
+    request_id: str
+    feed: Feed
+    temperature: float = 0.0
+    seed: int | None = None
+    submitted: bool = False
+    has_credit: bool = True
+    steps_taken: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AutoregressiveOutput:
+    """What a step gave one request.
+
+    Attributes:
+        request_id: Whose it is.
+        output: The step's codes; None when the request ended without a further step.
+        finished: Whether it was the request's last.
+    """
+
+    request_id: str
+    output: StepOutput | None
+    finished: bool
+
+
+def build_core(settings: AutoregressiveSettings) -> EngineCore:
+    """Loads the model into an in-process engine core."""
+    arguments = EngineArgs(
+        model=str(settings.model),
+        skip_tokenizer_init=True,
+        dtype=settings.dtype,
+        enforce_eager=not settings.compile,
+        max_model_len=settings.max_steps,
+        max_num_seqs=settings.max_requests,
+        max_num_batched_tokens=max(2048, settings.max_requests),
+        kv_cache_memory_bytes=settings.key_value_cache_bytes,
+        gpu_memory_utilization=0.05,
+        enable_prefix_caching=settings.prefix_caching,
+        enable_prompt_embeds=True,
+        async_scheduling=False,
+        disable_log_stats=True,
+        scheduler_cls=OmniARScheduler,
+        worker_cls="engine.runner.OmniCPUWorker",
+        distributed_executor_backend="uni",
+    )
+    vllm_config = arguments.create_engine_config()
+    return EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
+
+
+@dataclass(slots=True)
+class AutoregressiveReplica:
+    """A conditioned engine core and its requests."""
+
+    settings: AutoregressiveSettings
+    core: EngineCore = field(init=False)
+    model: ConditionedModel = field(init=False)
+    feeds: FeedStore = field(init=False)
+    requests: dict[str, AutoregressiveRequest] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Builds the core."""
+        self.core = build_core(self.settings)
+        self.feeds = self.core.model_executor.collective_rpc("feed_store")[0]
+        model = self.core.model_executor.collective_rpc("get_model")[0]
+        if not isinstance(model, ConditionedModel):
+            raise TypeError(f"{type(model).__name__} is not a conditioned model.")
+        self.model = model
+
+    @property
+    def scheduler(self) -> OmniARScheduler:
+        """The core's scheduler."""
+        scheduler = self.core.scheduler
+        if not isinstance(scheduler, OmniARScheduler):
+            raise TypeError(f"The core runs {type(scheduler).__name__}, not OmniARScheduler.")
+        return scheduler
+
+    def add(self, request_id: str, temperature: float = 0.0, seed: int | None = None) -> None:
+        """Opens a request; it reaches the core with its first conditioning row."""
+        feed = Feed(self.model.row_width, self.model.row_dtype, self.model.codebooks)
+        self.feeds.add(request_id, feed)
+        self.requests[request_id] = AutoregressiveRequest(request_id, feed, temperature, seed)
+
+    def feed(self, request_id: str, rows: FeedRows) -> None:
+        """Adds conditioning rows, one for each coming step."""
+        self.requests[request_id].feed.append(rows)
+
+    def close_feed(self, request_id: str) -> None:
+        """Ends the conditioning: the request finishes, by length, with its last row."""
+        request = self.requests[request_id]
+        request.feed.close()
+        if request.submitted:
+            self._limit(request)
+
+    def set_credit(self, request_id: str, has_credit: bool) -> None:
+        """Says whether the request's output may grow."""
+        self.requests[request_id].has_credit = has_credit
+
+    def steps_ahead(self, request_id: str) -> int:
+        """How many steps the request can run on its rows."""
+        return self.requests[request_id].feed.steps_ahead
+
+    def runnable(self) -> list[str]:
+        """Requests that would take part in a step now."""
+        return [i for i, r in self.requests.items() if self._may_run(r)]
+
+    def empty(self, request_id: str) -> bool:
+        """Whether the request's feed was closed before it had any row: there is nothing to do."""
+        feed = self.requests[request_id].feed
+        return feed.closed and not len(feed.rows)
+
+    @property
+    def needs_cleaning(self) -> bool:
+        """Whether aborted requests still sit in the worker's batch; a step takes them out."""
+        return bool(self.scheduler.has_finished_requests())
+
+    def _may_run(self, request: AutoregressiveRequest) -> bool:
+        return request.has_credit and request.feed.steps_ahead > 0
+
+    def _limit(self, request: AutoregressiveRequest) -> None:
+        self.scheduler.requests[request.request_id].max_tokens = len(request.feed.rows)
+
+    def _submit(self, request: AutoregressiveRequest) -> None:
+        sampling = SamplingParams(
+            temperature=request.temperature,
+            seed=request.seed,
+            max_tokens=self.settings.max_steps - 1,
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA,
+        )
+        core_request = EngineCoreRequest(
+            request_id=request.request_id,
+            prompt_token_ids=[self.model.begin_token],
+            mm_features=None,
+            sampling_params=sampling,
+            pooling_params=None,
+            arrival_time=time.time(),
+            lora_request=None,
+            cache_salt=None,
+            data_parallel_rank=None,
+        )
+        self.core.add_request(*self.core.preprocess_add_request(core_request))
+        request.submitted = True
+        if request.feed.closed:
+            self._limit(request)
+
+    def step(self) -> list[AutoregressiveOutput]:
+        """One step of the core over every request that has a row and credit."""
+        held = set()
+        for request in self.requests.values():
+            if not self._may_run(request):
+                held.add(request.request_id)
+            elif not request.submitted:
+                self._submit(request)
+        self.scheduler.hold(frozenset(held))
+        outputs, executed = self.core.step_fn()
+        self.core.post_step(executed)
+        core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
+        return [self._convert(output) for output in core_outputs]
+
+    def _convert(self, output: EngineCoreOutput) -> AutoregressiveOutput:
+        request = self.requests[output.request_id]
+        step: StepOutput | None = None
+        codes = output.pooling_output
+        if isinstance(codes, torch.Tensor):
+            tag = request.feed.tags[request.steps_taken]
+            step = StepOutput(codes.numpy(), None, tag)
+            request.steps_taken += 1
+        if output.finish_reason is not None:
+            self._forget(output.request_id)
+            if output.finish_reason is not FinishReason.LENGTH:
+                raise RuntimeError(f"The core ended a request by {output.finish_reason}.")
+        return AutoregressiveOutput(output.request_id, step, output.finish_reason is not None)
+
+    def abort(self, request_id: str) -> None:
+        """Takes a request out of the core, its KV blocks and its feed; idempotent."""
+        request = self.requests.get(request_id)
+        if request is None:
+            return
+        if request.submitted:
+            self.core.abort_requests([request_id])
+        self._forget(request_id)
+
+    def _forget(self, request_id: str) -> None:
+        self.requests.pop(request_id, None)
+        self.feeds.remove(request_id)
+
+    def key_value_blocks_in_use(self) -> int:
+        """Blocks of the KV cache that requests hold (the null block is not counted)."""
+        pool = self.scheduler.kv_cache_manager.block_pool
+        return int(pool.num_gpu_blocks - 1 - pool.get_num_free_blocks())
+
+    def close(self) -> None:
+        """Frees the core."""
+        self.core.shutdown()

@@ -1,0 +1,46 @@
+"""A simulated player: how far a listener is from an underrun (pure logic, times given)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FIRST_AUDIO_DUE = 0.1
+"""Seconds after its start at which a request without audio counts as dry."""
+
+
+@dataclass(slots=True)
+class Listener:
+    """Plays what was delivered, in real time, from the first chunk on.
+
+    Attributes:
+        started: When the request was submitted, in seconds of a monotonic clock.
+        first_audio: When the first audio was delivered, or None.
+        delivered: Seconds of audio that were delivered.
+        underruns: How often the player ran dry.
+        silence: Seconds it was dry, in all.
+    """
+
+    started: float
+    first_audio: float | None = None
+    delivered: float = 0.0
+    underruns: int = 0
+    silence: float = 0.0
+
+    def slack(self, now: float) -> float:
+        """Seconds until the player runs dry; before any audio, until it should have begun."""
+        if self.first_audio is None:
+            return self.started + FIRST_AUDIO_DUE - now
+        return self._end() - now
+
+    def deliver(self, seconds: float, now: float) -> None:
+        """Takes delivered audio in; a late delivery counts as one underrun."""
+        if self.first_audio is None:
+            self.first_audio = now
+        late = now - self._end()
+        if late > 0 and self.delivered > 0:
+            self.underruns += 1
+            self.silence += late
+        self.delivered += seconds
+
+    def _end(self) -> float:
+        return (self.first_audio or 0.0) + self.delivered + self.silence

@@ -1,0 +1,103 @@
+"""The model-runner mixin for conditioned stages, and the workers that use it.
+
+Every step's input embedding comes from the request's feed, and after the token is sampled the
+model's code predictor completes the step's codes inside the same step. The mixin relies on three
+members of vLLM's V1 model runner (`_preprocess`, `execute_model_state`, `sample_tokens`), which
+the CPU runner shares with the GPU runner; the supported vLLM versions are pinned for that reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from vllm.config import VllmConfig
+from vllm.v1.core.sched.output import GrammarOutput, SchedulerOutput
+from vllm.v1.outputs import ModelRunnerOutput
+from vllm.v1.worker.cpu_model_runner import CPUModelRunner
+from vllm.v1.worker.cpu_worker import CPUWorker
+from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+
+from engine.conditioned_model import ConditionedModel, gather_step_inputs
+from engine.feed import FeedStore
+
+
+class ConditionedRunnerMixin(GPUModelRunner):
+    """Feeds in, codes out. Mix in before a vLLM V1 model runner."""
+
+    def __init__(self, vllm_config: VllmConfig, device: torch.device) -> None:
+        """Builds the runner with an empty feed store."""
+        super().__init__(vllm_config, device)
+        self.feeds = FeedStore()
+
+    def _conditioned_model(self) -> ConditionedModel | None:
+        model = self.get_model()
+        return model if isinstance(model, ConditionedModel) else None
+
+    def _preprocess(
+        self,
+        scheduler_output: SchedulerOutput,
+        num_input_tokens: int,
+        intermediate_tensors: Any | None = None,
+    ) -> Any:
+        inputs = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
+        model = self._conditioned_model()
+        if model is None:
+            return inputs
+        request_ids = self.input_batch.req_ids
+        starts = self.input_batch.num_computed_tokens_cpu[: len(request_ids)].tolist()
+        counts = [scheduler_output.num_scheduled_tokens[i] for i in request_ids]
+        feeds = [self.feeds.get(request_id) for request_id in request_ids]
+        rows, codes = gather_step_inputs(model, feeds, starts, counts)
+        tokens = self.input_ids.gpu[: len(rows)]
+        embeds = model.embed_step(tokens.long(), rows.to(self.device), codes.to(self.device))
+        self.inputs_embeds.gpu[: len(rows)].copy_(embeds)
+        return (None, self.inputs_embeds.gpu[:num_input_tokens], *inputs[2:])
+
+    @torch.inference_mode()
+    def sample_tokens(self, grammar_output: GrammarOutput | None) -> Any:
+        """Samples, completes each step's codes and sends them as the step's pooling output."""
+        state = self.execute_model_state
+        output = super().sample_tokens(grammar_output)
+        model = self._conditioned_model()
+        if state is None or model is None:
+            return output
+        if not isinstance(output, ModelRunnerOutput):
+            raise TypeError("Conditioned stages need synchronous scheduling.")
+        self._complete_codes(model, state.sample_hidden_states, output)
+        return output
+
+    def _complete_codes(
+        self, model: ConditionedModel, hidden_states: torch.Tensor, output: ModelRunnerOutput
+    ) -> None:
+        """Runs the code predictor for the requests that sampled a token in this step."""
+        sampled = [index for index, tokens in enumerate(output.sampled_token_ids) if tokens]
+        results: list[torch.Tensor | None] = [None] * len(output.req_ids)
+        if sampled:
+            tokens = torch.tensor(
+                [output.sampled_token_ids[index][0] for index in sampled], device=self.device
+            )
+            codes = model.predict_codes(hidden_states[sampled], tokens).cpu()
+            for index, row in zip(sampled, codes, strict=True):
+                results[index] = row
+                feed = self.feeds.get(output.req_ids[index])
+                if feed is not None:
+                    feed.codes.extend(row.numpy()[None])
+        output.pooler_output = results
+
+
+class ConditionedCPURunner(ConditionedRunnerMixin, CPUModelRunner):
+    """The mixin over vLLM's CPU runner."""
+
+
+class OmniCPUWorker(CPUWorker):
+    """vLLM's CPU worker with a runner that conditions steps and completes codes."""
+
+    def init_device(self) -> None:
+        """Sets the device up as upstream does, then takes the conditioned runner."""
+        super().init_device()
+        self.model_runner = ConditionedCPURunner(self.vllm_config, torch.device("cpu"))
+
+    def feed_store(self) -> FeedStore:
+        """The feeds of this replica, for the stage that drives it in the same process."""
+        return self.model_runner.feeds
