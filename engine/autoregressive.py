@@ -8,6 +8,7 @@ current configuration are global to the process.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from vllm.v1.executor import Executor
 from engine.adapter import FeedRows, StepOutput
 from engine.conditioned_model import ConditionedModel
 from engine.feed import Feed, FeedStore
+from engine.request import SpeechParameters
 from engine.scheduler import OmniARScheduler
 
 
@@ -37,6 +39,7 @@ class AutoregressiveSettings:
         key_value_cache_bytes: Memory for the paged KV cache.
         compile: Whether to run vLLM's compiled path.
         prefix_caching: Whether requests share the KV of equal beginnings.
+        input_limit: How many rows a request may have ahead of its steps.
     """
 
     model: Path
@@ -46,6 +49,7 @@ class AutoregressiveSettings:
     key_value_cache_bytes: int = 256 * 2**20
     compile: bool = False
     prefix_caching: bool = False
+    input_limit: int = 64
 
 
 @dataclass(slots=True)
@@ -69,6 +73,11 @@ class AutoregressiveRequest:
     submitted: bool = False
     has_credit: bool = True
     steps_taken: int = 0
+
+    @property
+    def spent(self) -> bool:
+        """Whether every row was computed and none will come."""
+        return self.feed.closed and self.feed.steps_ahead == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +146,24 @@ class AutoregressiveReplica:
             raise TypeError(f"The core runs {type(scheduler).__name__}, not OmniARScheduler.")
         return scheduler
 
-    def add(self, request_id: str, temperature: float = 0.0, seed: int | None = None) -> None:
+    def add(self, request_id: str, parameters: SpeechParameters) -> None:
         """Opens a request; it reaches the core with its first conditioning row."""
         feed = Feed(self.model.row_width, self.model.row_dtype, self.model.codebooks)
         self.feeds.add(request_id, feed)
-        self.requests[request_id] = AutoregressiveRequest(request_id, feed, temperature, seed)
+        temperature = parameters.temperature or 0.0
+        self.requests[request_id] = AutoregressiveRequest(
+            request_id, feed, temperature, parameters.seed
+        )
 
-    def feed(self, request_id: str, rows: FeedRows) -> None:
+    def wants_input(self, request_id: str) -> bool:
+        """Whether the request has fewer rows ahead than the deployment allows."""
+        return self.requests[request_id].feed.steps_ahead < self.settings.input_limit
+
+    def offer(self, request_id: str, payload: FeedRows) -> None:
         """Adds conditioning rows, one for each coming step."""
-        self.requests[request_id].feed.append(rows)
+        self.requests[request_id].feed.append(payload)
 
-    def close_feed(self, request_id: str) -> None:
+    def close_input(self, request_id: str) -> None:
         """Ends the conditioning: the request finishes, by length, with its last row."""
         request = self.requests[request_id]
         request.feed.close()
@@ -158,18 +174,10 @@ class AutoregressiveReplica:
         """Says whether the request's output may grow."""
         self.requests[request_id].has_credit = has_credit
 
-    def steps_ahead(self, request_id: str) -> int:
-        """How many steps the request can run on its rows."""
-        return self.requests[request_id].feed.steps_ahead
-
-    def runnable(self) -> list[str]:
-        """Requests that would take part in a step now."""
-        return [i for i, r in self.requests.items() if self._may_run(r)]
-
-    def empty(self, request_id: str) -> bool:
-        """Whether the request's feed was closed before it had any row: there is nothing to do."""
-        feed = self.requests[request_id].feed
-        return feed.closed and not len(feed.rows)
+    def ready(self, slacks: Mapping[str, float]) -> list[str]:
+        """Requests that would take part in a step now, whatever their slack."""
+        del slacks
+        return [i for i, r in self.requests.items() if self._may_run(r) or r.spent]
 
     @property
     def needs_cleaning(self) -> bool:
@@ -207,8 +215,10 @@ class AutoregressiveReplica:
         if request.feed.closed:
             self._limit(request)
 
-    def step(self) -> list[AutoregressiveOutput]:
+    def step(self, slacks: Mapping[str, float]) -> list[AutoregressiveOutput]:
         """One step of the core over every request that has a row and credit."""
+        del slacks
+        ended = [self._end(request) for request in list(self.requests.values()) if request.spent]
         held = set()
         for request in self.requests.values():
             if not self._may_run(request):
@@ -219,7 +229,12 @@ class AutoregressiveReplica:
         outputs, executed = self.core.step_fn()
         self.core.post_step(executed)
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
-        return [self._convert(output) for output in core_outputs]
+        return ended + [self._convert(output) for output in core_outputs]
+
+    def _end(self, request: AutoregressiveRequest) -> AutoregressiveOutput:
+        """Finishes a request whose feed closed only after its last row was computed."""
+        self.abort(request.request_id)
+        return AutoregressiveOutput(request.request_id, None, finished=True)
 
     def _convert(self, output: EngineCoreOutput) -> AutoregressiveOutput:
         request = self.requests[output.request_id]

@@ -78,15 +78,19 @@ class TextInput:
             self._on_change()
 
     def take(self) -> tuple[list[TextPayload], bool]:
-        """Takes all unread text; for the engine, on the event loop.
+        """Takes all text that was not taken yet; for the engine, on the event loop.
 
         Returns:
             The pieces in order and whether the text ends with them.
         """
         pieces, self._pending = self._pending, []
-        self._pending_characters = 0
-        self._room.set()
         return pieces, self._closed
+
+    def consumed(self, characters: int) -> None:
+        """Makes room for a waiting writer; for the engine, on the event loop."""
+        self._pending_characters -= characters
+        if self._pending_characters <= MAXIMUM_PENDING_CHARACTERS:
+            self._room.set()
 
     def listen(self, on_change: Callable[[], None]) -> None:
         """Names the engine's wake-up, called on the event loop whenever text was added."""

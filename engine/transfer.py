@@ -20,7 +20,7 @@ class TransferState(Enum):
     CANCELLED = "cancelled"
 
 
-class ChunkGapError(Exception):
+class ChunkGapError(RuntimeError):
     """A chunk arrived out of order: one was lost or came twice."""
 
 
@@ -37,6 +37,10 @@ class ChunkTransferAdapter:
         capacity: The largest sum of costs in flight.
         reserve: The largest cost of one chunk; credit means that one such chunk still fits.
         cost: A payload's cost in the edge's unit.
+        state: Where it is in its life.
+        sent: Sum of the costs that were sent; written by the producer.
+        taken: Sum of the costs that were taken; written by the consumer.
+        starved: Whether the producer waits for credit and wants to be woken.
     """
 
     connector: OmniConnector
@@ -47,6 +51,7 @@ class ChunkTransferAdapter:
     state: TransferState = TransferState.OPEN
     sent: int = 0
     taken: int = 0
+    starved: bool = False
     _next_sent: int = 0
     _next_taken: int = 0
     _costs: dict[int, int] = field(default_factory=dict)
@@ -68,6 +73,15 @@ class ChunkTransferAdapter:
     def has_credit(self) -> bool:
         """Whether one more chunk of the largest cost fits."""
         return self.in_flight + self.reserve <= self.capacity
+
+    def check_credit(self) -> bool:
+        """Whether there is credit; if not, the consumer is asked to wake the producer."""
+        if self.has_credit:
+            self.starved = False
+            return True
+        self.starved = True
+        # The consumer may have taken a chunk before it could see the flag: look again.
+        return self.has_credit
 
     def send(self, payload: Any | None, *, final: bool = False) -> None:
         """Sends the next chunk.

@@ -1,0 +1,142 @@
+"""Where and how often each stage runs: a YAML file, validated, unknown keys refused."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from engine.errors import ConfigurationError
+
+
+class _Strict(BaseModel):
+    """Refuses unknown keys and names the nearest known one."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known_keys(cls, values: Any) -> Any:
+        if isinstance(values, dict):
+            for key in values:
+                if key not in cls.model_fields:
+                    near = difflib.get_close_matches(str(key), cls.model_fields, n=1, cutoff=0.0)
+                    raise ValueError(f"unknown key {key!r}; did you mean {near[0]!r}?")
+        return values
+
+
+class ChunkDeployment(_Strict):
+    """Chunk sizes of a generation stage, in its units.
+
+    Attributes:
+        first_units: Size of the first chunk: small, for an early first sound.
+        maximum_units: No chunk is larger.
+        growth: Largest ratio of a chunk to the one before.
+    """
+
+    first_units: int = Field(default=8, ge=1)
+    maximum_units: int = Field(default=48, ge=1)
+    growth: float = Field(default=1.6, gt=1.0)
+
+
+class StageDeployment(_Strict):
+    """How one stage runs.
+
+    Attributes:
+        replicas: How many copies run on the host.
+        device: `cpu` or `cuda:N`.
+        dtype: torch dtype name of weights and activations.
+        max_requests: The most requests in one batch of a replica.
+        max_steps: The most steps of a request (autoregressive stages).
+        key_value_cache_bytes: Memory for the KV cache of a replica (autoregressive stages).
+        compile: Whether to use the compiled path where a compiler is there.
+        input_limit: How much unprocessed input a request may hold in the stage, in steps or units.
+        chunk: Chunk sizes (generation stages).
+    """
+
+    replicas: int = Field(default=1, ge=1, le=64)
+    device: str = Field(default="cpu", pattern=r"^(cpu|cuda:\d+)$")
+    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
+    max_requests: int = Field(default=24, ge=1)
+    max_steps: int = Field(default=32768, ge=16)
+    key_value_cache_bytes: int = Field(default=128 * 2**20, ge=2**20)
+    compile: bool = False
+    input_limit: int = Field(default=64, ge=1)
+    chunk: ChunkDeployment = ChunkDeployment()
+
+
+class AdmissionDeployment(_Strict):
+    """How many requests are taken.
+
+    Attributes:
+        max_running: The most that run at once: what the machine serves in real time.
+        max_waiting: The most that wait for a turn; more are refused with a time to try again.
+        retry_after: Seconds that a refused client is told to wait.
+        deadline: Seconds after which a request is ended, unless it names its own.
+    """
+
+    max_running: int = Field(default=24, ge=1)
+    max_waiting: int = Field(default=64, ge=0)
+    retry_after: float = Field(default=2.0, gt=0)
+    deadline: float = Field(default=3600.0, gt=0)
+
+
+class DeployConfig(_Strict):
+    """A deployment.
+
+    Attributes:
+        stages: By stage name; a stage that is not named runs with the defaults.
+        admission: How many requests are taken.
+        client_buffer_seconds: Audio that may wait for a client before its request is held.
+    """
+
+    stages: dict[str, StageDeployment] = Field(default_factory=dict)
+    admission: AdmissionDeployment = AdmissionDeployment()
+    client_buffer_seconds: float = Field(default=10.0, ge=2.0)
+
+    def stage(self, name: str) -> StageDeployment:
+        """A stage's deployment."""
+        return self.stages.get(name, StageDeployment())
+
+
+def load_deploy_config(path: Path, stage_names: list[str]) -> DeployConfig:
+    """Reads and checks a deployment file.
+
+    Args:
+        path: The YAML file.
+        stage_names: The pipeline's stages; others are refused.
+
+    Raises:
+        ConfigurationError: It cannot be read, or a key or value in it is wrong; the message names
+            the key, the value and the mend.
+    """
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        config = DeployConfig.model_validate(values)
+    except OSError as error:
+        raise ConfigurationError(f"The deployment {path} cannot be read: {error}.") from error
+    except yaml.YAMLError as error:
+        raise ConfigurationError(f"The deployment {path} is no valid YAML: {error}.") from error
+    except ValidationError as error:
+        raise ConfigurationError(_explain(path, error)) from error
+    for name in config.stages:
+        if name not in stage_names:
+            near = difflib.get_close_matches(name, stage_names, n=1, cutoff=0.0)
+            raise ConfigurationError(
+                f"{path}: stages.{name} is no stage of this pipeline; did you mean {near[0]!r}?"
+            )
+    return config
+
+
+def _explain(path: Path, error: ValidationError) -> str:
+    lines = []
+    for fault in error.errors():
+        key = ".".join(str(part) for part in fault["loc"]) or "the file"
+        shown = repr(fault["input"])
+        if len(shown) > 60:
+            shown = shown[:57] + "..."
+        lines.append(f"{key}: {fault['msg']} (it is {shown})")
+    return f"{path}: " + "; ".join(lines)

@@ -1,0 +1,310 @@
+"""AsyncOmniEngine: the composition root and the one door that the application uses."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry
+
+from engine.admission import WaitingLine
+from engine.chunk import AudioPayload, Chunk
+from engine.client_stream import ClientStream
+from engine.connector import InProcessConnector
+from engine.deploy_config import DeployConfig, load_deploy_config
+from engine.errors import (
+    EngineClosedError,
+    EngineOverloadedError,
+    ErrorCode,
+    InvalidRequestError,
+)
+from engine.host import Host
+from engine.live_request import LiveRequest, Submission
+from engine.metrics import EngineMetrics
+from engine.orchestrator import Orchestrator
+from engine.pipeline_config import PipelineConfig, load_pipeline
+from engine.request import (
+    EngineHealth,
+    OmniRequest,
+    PipelineDescription,
+    StageStatus,
+    TextInput,
+    TextReport,
+)
+from engine.stage import ReplicaSlot, StageRuntime
+
+logger = logging.getLogger(__name__)
+
+CLOSE_SECONDS = 10.0
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """One request's place in the waiting line."""
+
+    turn: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class AsyncOmniEngine:
+    """Speaks: takes requests, gives chunks. Make one with `start`.
+
+    All methods belong to the event loop on which it was started.
+    """
+
+    def __init__(
+        self, pipeline: PipelineConfig, deploy: DeployConfig, model: Path, host: Host
+    ) -> None:
+        """Composes the parts; `start` makes them live."""
+        self._pipeline = pipeline
+        self._deploy = deploy
+        self._host = host
+        self._loop = asyncio.get_running_loop()
+        self._connector = InProcessConnector()
+        self._metrics = EngineMetrics()
+        self._runtimes = [
+            StageRuntime(
+                stage.name,
+                partial(stage.build, model, deploy.stage(stage.name)),
+                [ReplicaSlot(index) for index in range(deploy.stage(stage.name).replicas)],
+            )
+            for stage in pipeline.stages
+        ]
+        self._orchestrator = Orchestrator(
+            pipeline, self._runtimes, self._connector, self._metrics, time.monotonic
+        )
+        admission = deploy.admission
+        self._line = WaitingLine(admission.max_running, admission.max_waiting)
+        self._tickets: dict[str, _Ticket] = {}
+        self._closed = False
+        self.description: PipelineDescription = pipeline.describe(model)
+        self._add_gauges()
+
+    @classmethod
+    async def start(
+        cls,
+        *,
+        pipeline: str = "lark",
+        model: str | None = None,
+        deploy: Path | None = None,
+        cache_folder: Path | None = None,
+        progress: Callable[[str], None] = logger.info,
+    ) -> AsyncOmniEngine:
+        """Loads a pipeline and warms it up by really speaking.
+
+        Args:
+            pipeline: The name of an installed pipeline.
+            model: A folder or hub id; None means the pipeline's default.
+            deploy: A deployment file; None means the pipeline's default.
+            cache_folder: Where prepared forms of models and compiled code are kept.
+            progress: Told in plain words what is being done.
+
+        Raises:
+            ConfigurationError: A name or a configuration value is wrong.
+        """
+        del cache_folder  # nothing is prepared for this kind of pipeline yet
+        config = load_pipeline(pipeline)
+        names = [stage.name for stage in config.stages]
+        deployment = load_deploy_config(deploy or config.deploy, names)
+        folder = await asyncio.to_thread(config.resolve, model)
+        host = Host(f"antiphon-{pipeline}")
+        engine = cls(config, deployment, folder, host)
+        host.start()
+        try:
+            for runtime in engine._runtimes:
+                progress(f"Loading stage {runtime.name} of {pipeline}")
+                await asyncio.wrap_future(host.call(runtime.start))
+            host.call(partial(host.adopt, engine._orchestrator)).result(CLOSE_SECONDS)
+            progress("Warming up: speaking a first sentence")
+            await engine._warm_up()
+        except BaseException:
+            await engine.close()
+            raise
+        return engine
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """The engine's Prometheus metrics."""
+        return self._metrics.registry
+
+    def inspect(self, text: str) -> TextReport:
+        """A quick look at a text: can it be spoken, and what will be left out?"""
+        return self._pipeline.inspect(text)
+
+    def health(self) -> EngineHealth:
+        """Whether requests can be served, and each stage's state."""
+        stages = {runtime.name: runtime.status for runtime in self._runtimes}
+        ready = (
+            not self._closed
+            and self._host.alive
+            and all(status is StageStatus.READY for status in stages.values())
+        )
+        return EngineHealth(ready, stages, self._line.running, self._line.waiting)
+
+    async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
+        """Runs a request and gives its chunks as they are made.
+
+        Closing the generator aborts the request. After the first chunk every failure is a final
+        chunk with an error; exactly one chunk is final.
+
+        Raises:
+            InvalidRequestError: A parameter is wrong, or the identifier is in use.
+            EngineOverloadedError: The waiting line is full.
+            EngineClosedError: The engine is closing.
+        """
+        started = time.monotonic()
+        self._pipeline.check(request.parameters)
+        ticket = self._enter(request)
+        live: LiveRequest | None = None
+        stream = ClientStream(self._loop, partial(self._host.post, _nothing))
+        try:
+            await self._wait_for_turn(request, ticket, started)
+            live = await self._submit(request, stream, started)
+            async for chunk in stream.chunks():
+                yield chunk
+        finally:
+            stream.release()
+            self._leave(request.request_id)
+            if live is not None and live.unfinished:
+                await asyncio.shield(self.abort(request.request_id))
+
+    def _enter(self, request: OmniRequest) -> _Ticket:
+        if self._closed:
+            raise EngineClosedError
+        if request.request_id in self._tickets:
+            raise InvalidRequestError(
+                "request_id", f"A request {request.request_id!r} is live already; use a new one."
+            )
+        entered = self._line.enter(request.request_id, request.tenant)
+        if entered is None:
+            raise EngineOverloadedError(
+                "Too many requests are running and waiting; try again later.",
+                self._deploy.admission.retry_after,
+            )
+        ticket = self._tickets[request.request_id] = _Ticket()
+        if entered:
+            ticket.turn.set()
+        return ticket
+
+    async def _wait_for_turn(self, request: OmniRequest, ticket: _Ticket, started: float) -> None:
+        try:
+            async with asyncio.timeout(self._deadline(request)):
+                await ticket.turn.wait()
+        except TimeoutError:
+            raise EngineOverloadedError(
+                "The request's deadline passed while it waited for its turn.",
+                self._deploy.admission.retry_after,
+            ) from None
+        if self._closed:
+            raise EngineClosedError
+        self._metrics.admission_wait.observe(time.monotonic() - started)
+
+    def _leave(self, request_id: str) -> None:
+        self._tickets.pop(request_id, None)
+        for admitted in self._line.leave(request_id):
+            self._tickets[admitted].turn.set()
+
+    def _deadline(self, request: OmniRequest) -> float:
+        return request.deadline or self._deploy.admission.deadline
+
+    async def _submit(
+        self, request: OmniRequest, stream: ClientStream, started: float
+    ) -> LiveRequest:
+        submission = Submission(
+            request_id=request.request_id,
+            session=request.session,
+            parameters=request.parameters,
+            started=started,
+            deadline_at=started + self._deadline(request),
+            on_chunk=stream.notify,
+            on_text_consumed=partial(
+                self._loop.call_soon_threadsafe, request.text.consumed
+            ),
+        )
+        submitting = self._host.call(partial(self._orchestrator.submit, submission))
+        try:
+            live = await asyncio.wrap_future(submitting)
+        except asyncio.CancelledError:
+            # The engine may take it in yet; what was posted later runs later.
+            self._host.post(partial(self._cancel, request.request_id))
+            raise
+        stream.attach(live.client)
+        forward = partial(self._forward_text, request.request_id, request.text)
+        request.text.listen(forward)
+        forward()
+        return live
+
+    def _forward_text(self, request_id: str, text: TextInput) -> None:
+        pieces, closed = text.take()
+        if pieces or closed:
+            self._host.post(partial(self._orchestrator.add_text, request_id, pieces, closed))
+
+    def _cancel(self, request_id: str) -> None:
+        self._orchestrator.cancel(request_id, ErrorCode.CANCELLED, "The request was cancelled.")
+
+    async def abort(self, request_id: str) -> None:
+        """Ends a request: when this returns, it is in no queue, batch or KV block; idempotent."""
+        await asyncio.wrap_future(self._host.call(partial(self._cancel, request_id)))
+
+    async def end_session(self, session: str) -> None:
+        """Ends a duplex session: its live request is cancelled, its epoch forgotten."""
+        await asyncio.wrap_future(
+            self._host.call(partial(self._orchestrator.end_session, session))
+        )
+
+    async def close(self) -> None:
+        """Ends every request and frees the stages; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        for ticket in self._tickets.values():
+            ticket.turn.set()
+        for runtime in self._runtimes:
+            if self._host.alive:
+                self._host.post(
+                    partial(
+                        self._orchestrator.close,
+                        ErrorCode.SHUTTING_DOWN,
+                        "The engine is shutting down.",
+                    )
+                )
+                with contextlib.suppress(TimeoutError):
+                    closing = asyncio.wrap_future(self._host.call(runtime.close))
+                    await asyncio.wait_for(closing, CLOSE_SECONDS)
+        await asyncio.to_thread(self._host.close, CLOSE_SECONDS)
+
+    async def _warm_up(self) -> None:
+        """Speaks a sentence through every stage, so that the first client does not wait."""
+        request = OmniRequest("warm-up", TextInput.whole(self._pipeline.warm_up_text))
+        seconds = 0.0
+        async with contextlib.aclosing(self.generate(request)) as chunks:
+            async for chunk in chunks:
+                if chunk.error is not None:
+                    raise RuntimeError(f"Warming up failed: {chunk.error.message}")
+                if chunk.payload is not None:
+                    seconds += chunk.payload.seconds
+        if seconds == 0.0:
+            raise RuntimeError("Warming up made no sound.")
+
+    def _add_gauges(self) -> None:
+        gauge = self._metrics.gauge
+        live: dict[str, Any] = self._orchestrator.live
+        gauge("antiphon_requests_running", "Requests at work.", lambda: self._line.running)
+        gauge("antiphon_requests_waiting", "Requests in line.", lambda: self._line.waiting)
+        gauge("antiphon_requests_live", "Requests inside the stages.", lambda: len(live))
+        gauge("antiphon_edges_open", "Open channels.", lambda: len(self._connector))
+        gauge(
+            "antiphon_credits_in_use",
+            "What is in flight on all edges, in the edges' units.",
+            lambda: sum(request.credits_in_use for request in list(live.values())),
+        )
+
+
+def _nothing() -> None:
+    """Posted to the engine thread only to wake it."""

@@ -1,0 +1,120 @@
+"""A host: one engine thread that steps its stages in turn.
+
+vLLM's forward context and current configuration are global to the process, so everything that
+computes runs on this one thread. Others talk to it by posting calls; it sleeps while there is
+nothing to do and nothing is due.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from engine.errors import ErrorCode
+from engine.orchestrator import Orchestrator
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class Host:
+    """The engine thread and its inbox."""
+
+    def __init__(self, name: str) -> None:
+        """Makes a host that is not running yet."""
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._closing = False
+        self._stopped = threading.Event()
+        self._orchestrator: Orchestrator | None = None
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def adopt(self, orchestrator: Orchestrator) -> None:
+        """Gives the thread its work; call through `call`, on the thread itself."""
+        self._orchestrator = orchestrator
+
+    @property
+    def alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def post(self, action: Callable[[], None]) -> None:
+        """Runs an action on the thread, before its next step; from any thread."""
+        self._inbox.put(action)
+        if self._stopped.is_set():
+            self._drain()
+
+    def call(self, action: Callable[[], Result]) -> Future[Result]:
+        """Runs an action on the thread and gives its result."""
+        future: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(action())
+            # Whatever the action raised belongs to the caller, who asked for the result.
+            except BaseException as error:
+                future.set_exception(error)
+
+        self.post(run)
+        return future
+
+    def close(self, timeout: float) -> None:
+        """Ends the thread after its current step and waits for it; idempotent."""
+        self.post(self._stop)
+        if self._thread.is_alive():
+            self._thread.join(timeout)
+
+    def _stop(self) -> None:
+        self._closing = True
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._turn()
+        finally:
+            if self._orchestrator is not None:
+                self._orchestrator.close(ErrorCode.SHUTTING_DOWN, "The engine is shutting down.")
+            self._closing = True
+            self._stopped.set()
+            # What was posted last is still run, so that nobody waits for it for ever.
+            self._drain()
+
+    def _turn(self) -> None:
+        """Does what was posted, then one step of the most urgent stage, or sleeps."""
+        self._drain()
+        orchestrator = self._orchestrator
+        if orchestrator is None:
+            self._inbox.get()()
+            return
+        orchestrator.pump()
+        choice = orchestrator.choose()
+        if choice is not None:
+            orchestrator.execute(choice)
+        now = orchestrator.clock()
+        deadline = orchestrator.next_deadline()
+        if deadline is not None and deadline <= now:
+            orchestrator.expire(now)
+        elif choice is None:
+            self._sleep(None if deadline is None else deadline - now)
+
+    def _drain(self) -> None:
+        while True:
+            try:
+                action = self._inbox.get_nowait()
+            except queue.Empty:
+                return
+            action()
+
+    def _sleep(self, seconds: float | None) -> None:
+        try:
+            self._inbox.get(timeout=seconds)()
+        except queue.Empty:
+            return

@@ -1,0 +1,172 @@
+"""The cross-stage state of one live request, kept by the Orchestrator on the engine thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.adapter import Adapter
+from engine.chunk import AudioPayload
+from engine.connector import EdgeKey, OmniConnector
+from engine.errors import StageError
+from engine.listener import Listener
+from engine.pipeline_config import CLIENT, EdgeConfig, PipelineConfig
+from engine.request import SpeechParameters
+from engine.stage import Replica
+from engine.transfer import ChunkTransferAdapter
+
+
+@dataclass(slots=True)
+class Intake:
+    """The consuming end of an edge: what arrives, its conversion, and whether it has ended."""
+
+    transfer: ChunkTransferAdapter
+    adapter: Adapter
+    closed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A request as the event loop hands it to the engine thread.
+
+    Attributes:
+        request_id: Its identifier.
+        session: The duplex session it belongs to, if any.
+        parameters: How to speak.
+        started: When it was submitted, on the monotonic clock.
+        deadline_at: When it is ended, on the monotonic clock.
+        on_chunk: Called on the engine thread when the client has something to take.
+        on_text_consumed: Called on the engine thread with the characters that were read.
+    """
+
+    request_id: str
+    session: str | None
+    parameters: SpeechParameters
+    started: float
+    deadline_at: float
+    on_chunk: Callable[[], None]
+    on_text_consumed: Callable[[int], None]
+
+
+@dataclass(slots=True)
+class LiveRequest:
+    """One request between submission and its end.
+
+    Attributes:
+        submission: What was asked.
+        epoch: The generation number of its session's output.
+        intakes: By stage, the end of the edge into it.
+        outputs: By stage, the beginnings of the edges out of it.
+        client: The edges that end at the client.
+        text: The edge that brings the client's text.
+        listener: The simulated player.
+        unfinished: Stages that have not ended yet.
+    """
+
+    submission: Submission
+    epoch: int
+    intakes: dict[str, Intake]
+    outputs: dict[str, list[ChunkTransferAdapter]]
+    client: list[ChunkTransferAdapter]
+    text: ChunkTransferAdapter
+    listener: Listener
+    unfinished: set[str]
+    stalled_since: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def request_id(self) -> str:
+        """The request's identifier."""
+        return self.submission.request_id
+
+    def pump(self, stage: str, replica: Replica) -> None:
+        """Moves what has arrived for a stage into its replica, as far as it wants input."""
+        intake = self.intakes[stage]
+        while not intake.closed and replica.wants_input(self.request_id):
+            payload = intake.adapter.pull()
+            if payload is not None:
+                replica.offer(self.request_id, payload)
+            elif intake.adapter.finished:
+                intake.closed = True
+                replica.close_input(self.request_id)
+            elif not self._receive(intake):
+                return
+
+    def _receive(self, intake: Intake) -> bool:
+        chunk = intake.transfer.receive()
+        if chunk is None:
+            return False
+        if chunk.payload is not None:
+            intake.adapter.push(chunk.payload)
+            if intake.transfer is self.text:
+                self.submission.on_text_consumed(len(chunk.payload.text))
+        if chunk.final:
+            intake.adapter.close()
+        return True
+
+    def has_credit(self, stage: str) -> bool:
+        """Whether every edge out of a stage can take one more chunk."""
+        return all([transfer.check_credit() for transfer in self.outputs[stage]])
+
+    def deliver(self, stage: str, payload: Any | None, final: bool, now: float) -> None:
+        """Sends a stage's output on its way along every edge out of it."""
+        for transfer in self.outputs[stage]:
+            if transfer.key.target == CLIENT and isinstance(payload, AudioPayload):
+                self.listener.deliver(payload.seconds, now)
+            transfer.send(payload, final=final)
+            if transfer.key.target == CLIENT:
+                self.submission.on_chunk()
+        if final:
+            self.unfinished.discard(stage)
+
+    def fail(self, error: StageError) -> None:
+        """Ends every edge to the client at once with the error."""
+        for transfer in self.client:
+            transfer.fail(error)
+        self.submission.on_chunk()
+
+    def release(self) -> None:
+        """Frees every edge inside the engine; the client frees its own when it has read it."""
+        for intake in self.intakes.values():
+            intake.transfer.release()
+
+    @property
+    def credits_in_use(self) -> int:
+        """The sum of what is in flight on all its edges."""
+        edges = [intake.transfer for intake in self.intakes.values()] + self.client
+        return sum(transfer.in_flight for transfer in edges)
+
+
+def open_request(
+    pipeline: PipelineConfig, connector: OmniConnector, submission: Submission, epoch: int
+) -> LiveRequest:
+    """Opens a request's edges and adapters."""
+    intakes: dict[str, Intake] = {}
+    outputs: dict[str, list[ChunkTransferAdapter]] = {s.name: [] for s in pipeline.stages}
+    client: list[ChunkTransferAdapter] = []
+    for edge in pipeline.edges:
+        transfer = _open_edge(edge, connector, submission.request_id, epoch)
+        if edge.source != CLIENT:
+            outputs[edge.source].append(transfer)
+        if edge.target == CLIENT:
+            client.append(transfer)
+        else:
+            intakes[edge.target] = Intake(transfer, edge.adapter(submission.parameters))
+    text = next(i.transfer for i in intakes.values() if i.transfer.key.source == CLIENT)
+    return LiveRequest(
+        submission=submission,
+        epoch=epoch,
+        intakes=intakes,
+        outputs=outputs,
+        client=client,
+        text=text,
+        listener=Listener(submission.started),
+        unfinished={stage.name for stage in pipeline.stages},
+    )
+
+
+def _open_edge(
+    edge: EdgeConfig, connector: OmniConnector, request_id: str, epoch: int
+) -> ChunkTransferAdapter:
+    key = EdgeKey(request_id, epoch, edge.source, edge.target)
+    return ChunkTransferAdapter(connector, key, edge.capacity, edge.reserve, edge.cost)

@@ -1,0 +1,228 @@
+"""The control plane: what moves between stages, for whom, and which stage works next.
+
+It runs on the engine thread only. It routes by the pipeline's topology, passes credits, priority
+and cancellation down, and never looks into a stage's own scheduling.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from engine.chunk import TextPayload
+from engine.connector import OmniConnector
+from engine.errors import EngineClosedError, ErrorCode, StageError
+from engine.faults import STAGE_FAULTS
+from engine.live_request import LiveRequest, Submission, open_request
+from engine.metrics import EngineMetrics
+from engine.pipeline_config import PipelineConfig
+from engine.stage import ReplicaSlot, StageRuntime
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which replica works next."""
+
+    runtime: StageRuntime
+    slot: ReplicaSlot
+    urgency: float
+    slacks: dict[str, float]
+
+
+@dataclass(slots=True)
+class Orchestrator:
+    """The cross-stage state of every live request.
+
+    Attributes:
+        pipeline: The topology.
+        runtimes: The live stages, upstream first.
+        connector: The data plane.
+        metrics: What is measured.
+        clock: A monotonic clock in seconds.
+    """
+
+    pipeline: PipelineConfig
+    runtimes: list[StageRuntime]
+    connector: OmniConnector
+    metrics: EngineMetrics
+    clock: Callable[[], float]
+    live: dict[str, LiveRequest] = field(default_factory=dict)
+    epochs: dict[str, int] = field(default_factory=dict)
+    sessions: dict[str, str] = field(default_factory=dict)
+    closed: bool = False
+
+    def submit(self, submission: Submission) -> LiveRequest:
+        """Opens a request; an older one of the same session is fenced and cancelled first.
+
+        Raises:
+            ValueError: A request with this identifier is live.
+            EngineClosedError: The engine takes no more requests.
+        """
+        if self.closed:
+            raise EngineClosedError
+        if submission.request_id in self.live:
+            raise ValueError(f"A request {submission.request_id!r} is live already.")
+        epoch = 0
+        if submission.session is not None:
+            epoch = self._next_epoch(submission.session, submission.request_id)
+        live = open_request(self.pipeline, self.connector, submission, epoch)
+        self.live[submission.request_id] = live
+        for runtime in self.runtimes:
+            try:
+                runtime.place(submission.request_id, submission.parameters)
+            except STAGE_FAULTS as fault:
+                self._fail(live, ErrorCode.STAGE_FAILED, str(fault), runtime.name)
+                break
+        return live
+
+    def _next_epoch(self, session: str, request_id: str) -> int:
+        older = self.sessions.get(session)
+        if older is not None:
+            self.cancel(older, ErrorCode.CANCELLED, "A newer request of the session replaced this.")
+        self.epochs[session] = self.epochs.get(session, -1) + 1
+        self.sessions[session] = request_id
+        return self.epochs[session]
+
+    def end_session(self, session: str) -> None:
+        """Cancels a session's live request and forgets its epoch; idempotent."""
+        request_id = self.sessions.pop(session, None)
+        self.epochs.pop(session, None)
+        if request_id is not None:
+            self.cancel(request_id, ErrorCode.CANCELLED, "The session has ended.")
+
+    def add_text(self, request_id: str, pieces: list[TextPayload], closed: bool) -> None:
+        """Takes text of a live request in; text of an ended one is dropped."""
+        live = self.live.get(request_id)
+        if live is None:
+            return
+        for piece in pieces:
+            live.text.send(piece)
+        if closed:
+            live.text.send(None, final=True)
+
+    def cancel(self, request_id: str, code: ErrorCode, message: str) -> None:
+        """Takes a request out of every queue, batch and KV block, at once; idempotent."""
+        live = self.live.get(request_id)
+        if live is not None:
+            self._fail(live, code, message, None)
+
+    def expire(self, now: float) -> None:
+        """Ends requests whose deadline has passed."""
+        for live in list(self.live.values()):
+            if live.submission.deadline_at <= now:
+                self._fail(
+                    live,
+                    ErrorCode.DEADLINE_EXCEEDED,
+                    "The request's deadline passed before it was done.",
+                    None,
+                )
+
+    def next_deadline(self) -> float | None:
+        """The earliest deadline of a live request, on the monotonic clock."""
+        return min((r.submission.deadline_at for r in self.live.values()), default=None)
+
+    def pump(self) -> None:
+        """Moves what has arrived into the stages that want it, and passes credits down."""
+        for live in list(self.live.values()):
+            for runtime in self.runtimes:
+                replica = runtime.replica_of(live.request_id)
+                if replica is None or runtime.name not in live.unfinished:
+                    continue
+                try:
+                    live.pump(runtime.name, replica)
+                except STAGE_FAULTS as fault:
+                    logger.exception("The input of %s failed at %s.", live.request_id, runtime.name)
+                    self._fail(live, ErrorCode.STAGE_FAILED, str(fault), runtime.name)
+                    break
+                credit = live.has_credit(runtime.name)
+                replica.set_credit(live.request_id, credit)
+                self.metrics.note_credit(live, runtime.name, credit, self.clock())
+
+    def choose(self) -> Choice | None:
+        """The replica whose most urgent listener is closest to an underrun; None: all idle.
+
+        Between equals the stage further downstream goes first: it is nearer to the listener.
+        """
+        now = self.clock()
+        slacks = {request_id: live.listener.slack(now) for request_id, live in self.live.items()}
+        best: Choice | None = None
+        for runtime in self.runtimes:
+            for slot in runtime.slots:
+                if slot.replica is None:
+                    continue
+                ready = slot.replica.ready(slacks)
+                if not ready and not slot.replica.needs_cleaning:
+                    continue
+                urgency = min((slacks[request_id] for request_id in ready), default=float("inf"))
+                if best is None or urgency <= best.urgency:
+                    best = Choice(runtime, slot, urgency, slacks)
+        return best
+
+    def execute(self, choice: Choice) -> None:
+        """Runs one step and sends its outputs on; a fault ends the replica, not the server."""
+        now = self.clock()
+        runtime, slot = choice.runtime, choice.slot
+        try:
+            outputs = runtime.step(slot, choice.slacks)
+        except STAGE_FAULTS as fault:
+            logger.exception("A replica of stage %s failed.", runtime.name)
+            self._replace_replica(runtime, slot, str(fault))
+            return
+        after = self.clock()
+        self.metrics.note_step(runtime.name, after - now, len(outputs))
+        for output in outputs:
+            live = self.live.get(output.request_id)
+            if live is None:
+                continue
+            if output.finished:
+                runtime.finished(output.request_id)
+            first = live.listener.first_audio is None
+            live.deliver(runtime.name, output.output, output.finished, after)
+            self.metrics.note_delivery(live, output.output, first)
+            if not live.unfinished:
+                self._complete(live)
+
+    def _complete(self, live: LiveRequest) -> None:
+        self.metrics.note_end(live, None, self.clock())
+        live.release()
+        self._forget(live)
+
+    def _fail(self, live: LiveRequest, code: ErrorCode, message: str, stage: str | None) -> None:
+        started = self.clock()
+        for runtime in self.runtimes:
+            runtime.abort(live.request_id)
+        live.fail(StageError(code, message, stage=stage))
+        live.release()
+        self._forget(live)
+        self.metrics.note_end(live, code, self.clock())
+        self.metrics.cancel_seconds.observe(self.clock() - started)
+
+    def _forget(self, live: LiveRequest) -> None:
+        self.live.pop(live.request_id, None)
+        session = live.submission.session
+        if session is not None and self.sessions.get(session) == live.request_id:
+            del self.sessions[session]
+
+    def _replace_replica(self, runtime: StageRuntime, slot: ReplicaSlot, reason: str) -> None:
+        for request_id in runtime.bury(slot):
+            live = self.live.get(request_id)
+            if live is not None:
+                message = f"Stage {runtime.name} failed: {reason}"
+                self._fail(live, ErrorCode.STAGE_FAILED, message, runtime.name)
+        while slot.replica is None:
+            try:
+                if not runtime.revive(slot):
+                    logger.error("Stage %s could not be restarted.", runtime.name)
+                    return
+            except STAGE_FAULTS:
+                logger.exception("Restarting a replica of stage %s failed.", runtime.name)
+        self.metrics.restarts.labels(runtime.name).inc()
+
+    def close(self, code: ErrorCode, message: str) -> None:
+        """Ends every live request and takes no more."""
+        self.closed = True
+        for live in list(self.live.values()):
+            self._fail(live, code, message, None)
