@@ -1,0 +1,61 @@
+# Antiphon: `make serve` runs it, `make test` tests it, `make help` lists the rest.
+#
+# Settings, on the command line: PYTHON=python3.12, EXTRA=cuda, HOST=0.0.0.0, PORT=9000,
+# ARGUMENTS="--pipeline lark" (handed to `antiphon serve`), TESTS=tests/app (handed to pytest).
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+EXTRA ?= cpu
+HOST ?= 127.0.0.1
+PORT ?= 8000
+ARGUMENTS ?=
+TESTS ?=
+
+ENVIRONMENT := .venv
+BIN := $(ENVIRONMENT)/bin
+SET_UP := $(PYTHON) scripts/set_up.py --environment $(ENVIRONMENT) --backend $(EXTRA)
+TEST_PROGRAMS := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium node:nodejs g++:g++
+
+.PHONY: help setup setup-development programs serve test lint format doctor clean
+
+help:  ## lists what make can do here
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## makes the environment .venv with everything the server needs
+	@$(SET_UP)
+
+serve: setup  ## sets up, prepares the models and starts the server on 127.0.0.1:8000
+	@$(BIN)/antiphon models fetch --for serve
+	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) $(ARGUMENTS)
+
+setup-development:
+	@$(SET_UP) --extra dev
+
+programs:
+	@scripts/install_system_packages.sh $(TEST_PROGRAMS)
+
+test: programs lint  ## installs what the tests need, then checks and tests everything
+	@$(BIN)/antiphon models fetch --for serve --for test
+	@echo "Running the tests."
+	@$(BIN)/python -m pytest $(TESTS)
+
+lint: setup-development  ## checks style and types
+	@echo "Checking style and types."
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: setup-development  ## formats the code and mends what can be mended by itself
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+doctor: setup  ## says what is wrong with this installation and how to mend it
+	@$(BIN)/antiphon doctor
+
+clean:  ## removes the environment and everything that tools left behind
+	@rm -rf $(ENVIRONMENT) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
+	@echo "Removed the environment and the caches. Fetched models are kept: see antiphon models list."
