@@ -1,0 +1,86 @@
+"""The composition root of the app: settings and an engine in, an ASGI application out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
+
+from app import openapi
+from app.audio.worker import CodecPool
+from app.exception_handlers import install_exception_handlers
+from app.lifecycle import EngineLifecycle
+from app.loop_lag import measure_loop_lag
+from app.metrics import AppMetrics
+from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
+from app.routes import catalogue, health, speech
+from app.routes.root import install_root
+from app.settings import Settings
+from app.speech.warning import WARNING_HEADER
+from app.state import AppState
+
+EXPOSED_HEADERS = [REQUEST_ID_HEADER, WARNING_HEADER, "Server-Timing", "Retry-After"]
+"""What scripts of other origins may read of a response."""
+
+
+def application_version() -> str:
+    """The installed version, or a word that says there is none."""
+    try:
+        return version("antiphon")
+    except PackageNotFoundError:
+        return "0+source"
+
+
+def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAPI:
+    """Builds the application.
+
+    Args:
+        settings: Every limit.
+        lifecycle: The engine; it begins to start when the server does and is closed with it.
+    """
+    state = AppState(
+        settings=settings,
+        lifecycle=lifecycle,
+        metrics=AppMetrics(),
+        codecs=CodecPool(settings.codec_threads),
+        key_digests=settings.key_digests(),
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
+        lag = asyncio.create_task(measure_loop_lag(state.metrics.loop_lag.observe))
+        lifecycle.start()
+        try:
+            yield
+        finally:
+            lag.cancel()
+            await asyncio.gather(lag, return_exceptions=True)
+            await lifecycle.close()
+            state.codecs.close()
+
+    app = FastAPI(
+        title="Antiphon",
+        version=application_version(),
+        summary="Text in, speech out while it is being made.",
+        lifespan=lifespan,
+    )
+    app.state.antiphon = state
+    install_exception_handlers(app)
+    for router in (speech.router, catalogue.router, health.router):
+        app.include_router(router)
+    install_root(app, settings.static_folder)
+    app.add_middleware(RequestContextMiddleware)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors_origins),
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=EXPOSED_HEADERS,
+        )
+    app.openapi = lambda: openapi.describe(app)  # type: ignore[method-assign]
+    return app

@@ -1,0 +1,118 @@
+"""`POST /v1/audio/speech`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from app.audio.encoders import open_encoder
+from app.audio.worker import StreamEncoder
+from app.auth import authorize_request
+from app.body import read_body
+from app.engine_port import SpeechEngine
+from app.errors import ApiError, invalid
+from app.metrics import Outcome, Transport
+from app.openapi import SPEECH_BODY, SPEECH_RESPONSES
+from app.request_context import RequestContext, context_of
+from app.speech.command import SpeechCommand, resolve_speech_request
+from app.speech.framing import AudioFraming, EventFraming
+from app.speech.response import Delivery, SpeechResponse
+from app.speech.schema import parse_speech_request
+from app.speech.stream import SpokenStream
+from app.speech.warning import warning_for
+from app.state import AppState, state_of
+from engine import OmniRequest, TextInput, TextReport
+
+router = APIRouter(tags=["speech"])
+
+_CLIENT_CLOSED = 499
+"""The status that logs use for a client that left; nobody receives it."""
+
+INLINE_INSPECTION_CHARACTERS = 500
+"""Texts up to this length are looked at on the event loop; longer ones on a worker thread."""
+
+
+@router.post(
+    "/v1/audio/speech",
+    summary="Speak a text",
+    response_class=Response,
+    responses=SPEECH_RESPONSES,
+    openapi_extra={"requestBody": SPEECH_BODY},
+)
+async def create_speech(
+    request: Request,
+    tenant: Annotated[str, Depends(authorize_request)],
+    state: Annotated[AppState, Depends(state_of)],
+) -> Response:
+    """Speaks a text and streams the audio while it is being made.
+
+    The status and headers are sent when the first audio exists. A stream of bare audio that fails
+    later is broken off without its proper end; a stream of events ends with an `error` event.
+    """
+    transport = Transport.AUDIO
+    try:
+        body = await read_body(request, state.settings.maximum_body_bytes)
+        engine = state.lifecycle.engine
+        speech_request = parse_speech_request(body)
+        command = resolve_speech_request(speech_request, engine.description, state.settings)
+        transport = command.transport
+        report = await inspect_text(state, engine, command.text)
+        if not report.speakable:
+            raise invalid("input", "The input holds nothing that can be spoken.", "invalid_value")
+    except ClientDisconnect:
+        return Response(status_code=_CLIENT_CLOSED)
+    except ApiError as error:
+        outcome = Outcome.REFUSED if error.status < 500 else Outcome.OVERLOADED
+        state.metrics.requests.labels(transport, outcome).inc()
+        raise
+    return _response(state, engine, command, report, tenant, context_of(request))
+
+
+async def inspect_text(state: AppState, engine: SpeechEngine, text: str) -> TextReport:
+    """Looks at a text before it is spoken; a long one on a worker thread."""
+    if len(text) <= INLINE_INSPECTION_CHARACTERS:
+        return engine.inspect(text)
+    return await state.codecs.run(lambda: engine.inspect(text))
+
+
+def _response(
+    state: AppState,
+    engine: SpeechEngine,
+    command: SpeechCommand,
+    report: TextReport,
+    tenant: str,
+    context: RequestContext,
+) -> SpeechResponse:
+    settings = state.settings
+    omni_request = OmniRequest(
+        request_id=context.request_id,
+        text=TextInput.whole(command.text),
+        parameters=command.parameters,
+        tenant=tenant,
+        deadline=settings.request_deadline_seconds,
+    )
+    encoder = open_encoder(
+        command.audio_format,
+        engine.description.sample_rate,
+        whole=command.transport is Transport.WHOLE,
+        unknown_wav_size=settings.streamed_wav_size,
+    )
+    stream_encoder = StreamEncoder(state.codecs, encoder, plain=command.audio_format.is_plain)
+    delivery = Delivery(
+        request_id=context.request_id,
+        transport=command.transport,
+        headers=warning_for(report.left_out),
+        arrived=context.arrived,
+        slow_client_seconds=settings.slow_client_seconds,
+        maximum_whole_bytes=settings.maximum_whole_bytes,
+        metrics=state.metrics,
+    )
+    framing: AudioFraming | EventFraming
+    if command.transport is Transport.EVENTS:
+        framing = EventFraming(len(command.text), with_words=command.word_timestamps)
+    else:
+        framing = AudioFraming(command.audio_format)
+    return SpeechResponse(SpokenStream(engine, omni_request, stream_encoder), framing, delivery)

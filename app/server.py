@@ -1,0 +1,96 @@
+"""Runs the application on a socket until it is told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import signal
+import socket
+from collections.abc import Generator
+
+import uvicorn
+
+from app.application import create_application
+from app.connection import http_protocol, websocket_protocol
+from app.lifecycle import EngineLifecycle
+from app.settings import LogLevel, Settings
+
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """A server whose end by a signal is a normal end: the process goes on and exits with 0."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Generator[None]:
+        """Handles the signals while the server runs and does not raise them again afterwards."""
+        before = {number: signal.signal(number, self.handle_exit) for number in _STOP_SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def stop(self) -> None:
+        """Begins an orderly end, as a signal would."""
+        self.should_exit = True
+
+
+def configure_logging(level: LogLevel) -> None:
+    """Sends the log to standard error."""
+    logging.basicConfig(
+        level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
+    )
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Opens the listening socket.
+
+    Raises:
+        OSError: The address cannot be used; the message names it.
+    """
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted sockets inherit this. Without it the system would take in minutes of audio for a
+        # client that stopped reading, and the server would not notice.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.socket_send_buffer_bytes)
+        listener.bind((settings.host, settings.port))
+        listener.set_inheritable(False)
+    except OSError as failure:
+        listener.close()
+        raise OSError(
+            failure.errno, f"Cannot listen on {settings.host}:{settings.port}: {failure.strerror}"
+        ) from failure
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """The base URL of a listening socket, with a host that a client on this machine can use."""
+    host, port = listener.getsockname()[:2]
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1"
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def build_server(settings: Settings, lifecycle: EngineLifecycle) -> Server:
+    """Makes the server; `Server.run` with the listening socket serves until it is stopped."""
+    config = uvicorn.Config(
+        create_application(settings, lifecycle),
+        loop="uvloop",
+        http=http_protocol(settings.write_buffer_bytes),
+        ws=websocket_protocol(settings.write_buffer_bytes),
+        ws_max_size=settings.websocket_frame_bytes,
+        ws_ping_interval=settings.websocket_ping_seconds,
+        ws_ping_timeout=settings.websocket_pong_seconds,
+        # Compressing base64 of sound costs much and saves little.
+        ws_per_message_deflate=False,
+        lifespan="on",
+        log_config=None,
+        access_log=settings.log_level is LogLevel.DEBUG,
+        server_header=False,
+        timeout_graceful_shutdown=math.ceil(settings.shutdown_seconds),
+    )
+    return Server(config)

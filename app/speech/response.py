@@ -1,0 +1,218 @@
+"""The response that speaks: it waits for first audio, streams, and ends in exactly one way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import aclosing
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from app.connection import ConnectionCutError, connection_of
+from app.errors import ApiError
+from app.metrics import AppMetrics, Outcome, Transport
+from app.speech.framing import Framing
+from app.speech.stream import SpeechFailedError, SpokenStream
+
+logger = logging.getLogger(__name__)
+
+_STREAMING_HEADERS = {
+    "Cache-Control": "no-cache",
+    # nginx would otherwise collect the whole response before it passes anything on.
+    "X-Accel-Buffering": "no",
+}
+
+
+class SlowClientError(Exception):
+    """The client took nothing for longer than the limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What a response needs besides the stream itself.
+
+    Attributes:
+        request_id: For the log.
+        transport: How the audio travels, for the metrics.
+        headers: Further response headers.
+        arrived: When the request came, on `time.perf_counter`.
+        slow_client_seconds: How long one send may stay blocked.
+        maximum_whole_bytes: Largest body that is sent in one piece.
+        metrics: What is counted.
+    """
+
+    request_id: str
+    transport: Transport
+    headers: dict[str, str]
+    arrived: float
+    slow_client_seconds: float
+    maximum_whole_bytes: int
+    metrics: AppMetrics
+
+
+class SpeechResponse(Response):
+    """Speaks a request into a response body.
+
+    The headers leave when the first audio exists, so that whatever fails before is a proper HTTP
+    error. The request is aborted in the engine as soon as the client is gone.
+    """
+
+    def __init__(self, stream: SpokenStream, framing: Framing, delivery: Delivery) -> None:
+        """Nothing happens before the response is sent."""
+        self.status_code = HTTPStatus.OK
+        self.background = None
+        self._stream = stream
+        self._framing = framing
+        self._delivery = delivery
+        self._started = False
+        self._outcome: Outcome | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the response."""
+        transport = self._delivery.transport
+        metrics = self._delivery.metrics
+        with metrics.active.labels(transport).track_inprogress():
+            gone = asyncio.create_task(_until_disconnected(receive), name="watch client")
+            speaking = asyncio.create_task(self._speak(scope, send, gone), name="speak")
+            try:
+                await asyncio.wait({speaking, gone}, return_when=asyncio.FIRST_COMPLETED)
+                if self._outcome is None:
+                    self._outcome = Outcome.DISCONNECTED
+                    speaking.cancel()
+                await asyncio.wait({speaking})
+                if not speaking.cancelled():
+                    speaking.result()
+            finally:
+                await _join(speaking, gone)
+                # Only a server that cancels this very task leaves the outcome open.
+                outcome = self._outcome or Outcome.SHUTDOWN
+                metrics.requests.labels(transport, outcome).inc()
+                metrics.audio_seconds.labels(transport).inc(self._stream.seconds)
+                logger.debug("%s ended: %s", self._delivery.request_id, outcome)
+
+    async def _speak(self, scope: Scope, send: Send, gone: asyncio.Task[None]) -> None:
+        """Sends everything. Decides the outcome before it waits for a connection to end."""
+        try:
+            await self._deliver(scope, send, gone)
+        except SlowClientError:
+            self._outcome = Outcome.SLOW_CLIENT
+            logger.info(
+                "%s: the client took nothing for %g s; cut off.",
+                self._delivery.request_id,
+                self._delivery.slow_client_seconds,
+            )
+            await self._cut_off(scope, gone, deliver_rest=False)
+
+    async def _deliver(self, scope: Scope, send: Send, gone: asyncio.Task[None]) -> None:
+        try:
+            if self._delivery.transport is Transport.WHOLE:
+                await self._send_whole(send)
+            else:
+                await self._send_streamed(send)
+            self._outcome = Outcome.COMPLETED
+        except SpeechFailedError as failure:
+            self._outcome = failure.outcome
+            await self._tell_failure(failure.error, scope, send, gone)
+
+    async def _send_streamed(self, send: Send) -> None:
+        async with aclosing(self._stream.pieces()) as pieces:
+            async for piece in pieces:
+                await self._send_part(send, self._framing.piece(piece))
+        await self._send_part(send, self._framing.end(self._stream.seconds))
+        await self._send_within_limit(send, {"type": "http.response.body", "more_body": False})
+
+    async def _send_part(self, send: Send, data: bytes) -> None:
+        if not data:
+            return
+        if not self._started:
+            await self._start(send, {"content-type": self._framing.media_type})
+        body = {"type": "http.response.body", "body": data, "more_body": True}
+        await self._send_within_limit(send, body)
+
+    async def _send_whole(self, send: Send) -> None:
+        body = bytearray()
+        async with aclosing(self._stream.pieces()) as pieces:
+            async for piece in pieces:
+                body += piece.data
+                if len(body) > self._delivery.maximum_whole_bytes:
+                    raise _too_large(self._delivery.maximum_whole_bytes)
+        if len(body) > self._delivery.maximum_whole_bytes:
+            raise _too_large(self._delivery.maximum_whole_bytes)
+        headers = {"content-type": self._framing.media_type, "content-length": str(len(body))}
+        await self._start(send, headers)
+        await self._send_within_limit(send, {"type": "http.response.body", "body": bytes(body)})
+
+    async def _start(self, send: Send, headers: dict[str, str]) -> None:
+        waited = time.perf_counter() - self._delivery.arrived
+        self._delivery.metrics.first_audio.labels(self._delivery.transport).observe(waited)
+        message: Message = {"type": "http.response.start", "status": HTTPStatus.OK, "headers": []}
+        all_headers = MutableHeaders(scope=message)
+        all_headers.update({**_STREAMING_HEADERS, **headers, **self._delivery.headers})
+        all_headers["Server-Timing"] = f"first-audio;dur={1000 * waited:.1f}"
+        self._started = True
+        await self._send_within_limit(send, message)
+
+    async def _send_within_limit(self, send: Send, message: Message) -> None:
+        try:
+            async with asyncio.timeout(self._delivery.slow_client_seconds):
+                await send(message)
+        except TimeoutError:
+            raise SlowClientError from None
+
+    async def _tell_failure(
+        self, error: ApiError, scope: Scope, send: Send, gone: asyncio.Task[None]
+    ) -> None:
+        """An HTTP error while there is time, an event if the body has one, else a broken body."""
+        if not self._started:
+            await error.response()(scope, _never_receive, send)
+            return
+        words = self._framing.failure(error)
+        if words is None:
+            await self._cut_off(scope, gone, deliver_rest=True)
+            return
+        body = {"type": "http.response.body", "body": words, "more_body": False}
+        await self._send_within_limit(send, body)
+
+    async def _cut_off(self, scope: Scope, gone: asyncio.Task[None], *, deliver_rest: bool) -> None:
+        """Breaks the connection off, so that the client sees a body without its end."""
+        connection = connection_of(scope)
+        if connection is None:
+            raise ConnectionCutError("The response ended before its time.")
+        if deliver_rest:
+            connection.close()
+            await asyncio.wait({gone}, timeout=self._delivery.slow_client_seconds)
+        connection.abort()
+        await asyncio.wait({gone})
+
+
+def _too_large(limit: int) -> SpeechFailedError:
+    return SpeechFailedError(
+        ApiError(
+            HTTPStatus.BAD_REQUEST,
+            f"The audio is larger than the {limit} bytes that are sent in one piece; leave out "
+            "'stream' to get it as it is made.",
+            param="stream",
+            code="response_too_large",
+        ),
+        Outcome.REFUSED,
+    )
+
+
+async def _until_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _never_receive() -> Message:
+    raise RuntimeError("An error response does not read its request.")
+
+
+async def _join(*tasks: asyncio.Task[None]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
