@@ -1,0 +1,312 @@
+# ruff: noqa: RUF001, SIM905 -- tables of characters and of words
+"""Readings of what begins with a number or a currency sign.
+
+A reading is a string in a small notation: words separated by spaces, "~ABC" for letters spelled
+one by one, and "," for a short pause. `read_quantity` gives None for what is no quantity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Protocol
+
+from pipelines.lark.text import numbers
+from pipelines.lark.text.tables import (
+    CURRENCIES,
+    CURRENCY_CODES,
+    DOLLARS,
+    FRACTION_SIGNS,
+    GLUED_ONLY,
+    MONTH_NAMES,
+    MONTH_WORDS,
+    SCALE_WORDS,
+    SCALES,
+    SYMBOLS,
+    UNITS,
+)
+
+
+class Around(Protocol):
+    """What a reading may know of the words beside it."""
+
+    @property
+    def before(self) -> str:
+        """The word before in the same sentence, without punctuation; "" if there is none."""
+
+    def after(self) -> str:
+        """The word after, as far as nothing separates it; may raise NeedMore."""
+
+
+_SIGNS = re.escape("".join(CURRENCIES))
+_PREFIX = (
+    rf"(?P<sign>{'|'.join(re.escape(code) for code in (*DOLLARS, *CURRENCY_CODES))}|[{_SIGNS}])"
+)
+_NUMBER = (
+    r"(?P<number>\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d*\.?\d+)"
+)
+_SCALE = rf"(?P<scale>{'|'.join(sorted(SCALES, key=len, reverse=True))})"
+_UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
+_PREPOSITIONS = frozenset(
+    "in since by until from to year of during before after around circa".split()
+)
+
+
+def number(text: str) -> str:
+    """Read a number written with any usual separators, without sign."""
+    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?", text):
+        text = text.replace(".", "").replace(",", ".")
+    whole, point, fraction = text.replace(",", "").partition(".")
+    if point:
+        return numbers.decimal(whole, fraction)
+    if len(whole) > 1 and whole[0] == "0":
+        return numbers.spelled(whole)
+    return numbers.cardinal(whole)
+
+
+def unit(text: str, one: bool) -> str | None:
+    """Read a unit of measure or a ratio of two of them."""
+    if text in UNITS:
+        return UNITS[text][not one]
+    base, power = text.rstrip("23"), text[-1:]
+    if text.endswith(("^2", "^3")):
+        base = text[:-2]
+    if base != text and base in UNITS and base in ("m", "km", "cm", "mm", "ft", "mi", "yd"):
+        return f"{'square' if power == '2' else 'cubic'} {UNITS[base][not one]}"
+    top, slash, bottom = text.partition("/")
+    if slash and top in UNITS and bottom in UNITS:
+        return f"{UNITS[top][not one]} per {UNITS[bottom][0]}"
+    return None
+
+
+def _is_one(text: str) -> bool:
+    return text.lstrip("+-") == "1"
+
+
+def _plain(match: re.Match[str], around: Around) -> str | None:
+    digits = match.group()
+    before = around.before
+    if before in MONTH_WORDS and len(digits) <= 2 and 1 <= int(digits) <= 31:
+        return numbers.ordinal(digits)
+    if len(digits) <= 2 and 1 <= int(digits) <= 31 and around.after() in MONTH_WORDS:
+        return f"{'' if before.lower() == 'the' else 'the '}{numbers.ordinal(digits)} of"
+    if len(digits) == 4 and "1000" < digits < "2100":
+        if before.lower() in _PREPOSITIONS or before in MONTH_WORDS:
+            return numbers.pairs(digits)
+        after = around.after()
+        counted = after.islower() and after.endswith("s") and after not in ("was", "is", "has")
+        if counted or after in UNITS:
+            return numbers.cardinal(digits)
+        return numbers.pairs(digits)
+    return number(digits)
+
+
+def _money(match: re.Match[str], around: Around) -> str | None:
+    groups = match.groupdict()
+    sign = groups["sign"]
+    amount = groups["number"]
+    minus = "minus " if match.group().startswith("-") else ""
+    special = DOLLARS.get(sign)
+    one, many, cent, cents = CURRENCIES[CURRENCY_CODES.get(sign, "$" if special else sign)]
+    many = special or many
+    rate = groups.get("rate")
+    tail = f" per {rate[1:]}" if rate else ""
+    if groups.get("scale"):
+        return f"{minus}{number(amount)} {SCALES[groups['scale']]} {many}{tail}"
+    if not rate and around.after() in SCALE_WORDS:
+        return minus + number(amount)
+    whole, _, part = amount.replace(",", "").partition(".")
+    if len(part) == 2 and cent:
+        small = (
+            "" if part == "00" else f"{number(str(int(part)))} {cent if part == '01' else cents}"
+        )
+        whole_words = f"{number(whole or '0')} {one if _is_one(whole) else many}"
+        if whole.strip("0") or not small:
+            return f"{minus}{whole_words}{' and ' + small if small else ''}{tail}"
+        return minus + small + tail
+    return f"{minus}{number(amount)} {one if _is_one(amount) and not special else many}{tail}"
+
+
+def _measure(match: re.Match[str], around: Around) -> str | None:
+    words = unit(match["unit"], _is_one(match["number"]))
+    return None if words is None else f"{_signed(match)}{number(match['number'])} {words}"
+
+
+def _signed(match: re.Match[str]) -> str:
+    return {"-": "minus ", "+": "plus ", "~": "about ", "±": "plus or minus "}.get(
+        match.group()[0], ""
+    )
+
+
+def _time(match: re.Match[str], around: Around) -> str | None:
+    hour, minute, second = match["hour"], match["minute"], match["second"]
+    if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 59:
+        return None
+    half = match["half"]
+    words = numbers.cardinal(hour)
+    if int(minute):
+        words += (" oh " if minute[0] == "0" else " ") + numbers.cardinal(minute)
+    elif second:
+        words += " zero zero"
+    elif not half and around.after().lower().replace(".", "") not in ("am", "pm"):
+        words += " hundred" if int(hour) > 12 else " o'clock" if int(hour) else " zero zero"
+    if second:
+        words += f" and {numbers.cardinal(second)} {'second' if int(second) == 1 else 'seconds'}"
+    return f"{words} ~{half[0].upper()}M" if half else words
+
+
+def _date(year: str | None, month: int, day: int) -> str | None:
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    words = f"{MONTH_NAMES[month - 1]} {numbers.ordinal(str(day))}"
+    if year is None:
+        return words
+    if len(year) == 2:
+        year = ("19" if year > "40" else "20") + year
+    return f"{words} , {numbers.pairs(year)}"
+
+
+def _date_iso(match: re.Match[str], around: Around) -> str | None:
+    words = _date(match["year"], int(match["month"]), int(match["day"]))
+    if words is None or not match["time"]:
+        return words
+    clock = _time_text(match["time"], around)
+    return words if clock is None else f"{words} , {clock}"
+
+
+def _time_text(text: str, around: Around) -> str | None:
+    match = _TIME.match(text)
+    return match and _time(match, around)
+
+
+def _date_slashes(match: re.Match[str], around: Around) -> str | None:
+    first, second = int(match["first"]), int(match["second"])
+    swap = first > 12 or "." in match.group()
+    return _date(match["year"], *((second, first) if swap else (first, second)))
+
+
+def _fraction(match: re.Match[str], around: Around) -> str | None:
+    top, bottom = match["top"], match["bottom"]
+    joined = "and " if around.before.isdigit() else ""
+    if 0 < int(top) < int(bottom) and (int(bottom) <= 10 or bottom in ("12", "16", "32", "100")):
+        return joined + numbers.fraction(top, bottom)
+    date = _date(None, int(top), int(bottom)) if len(top) <= 2 and len(bottom) <= 2 else None
+    return date or f"{numbers.cardinal(top)} over {numbers.cardinal(bottom)}"
+
+
+def _phone(match: re.Match[str], around: Around) -> str | None:
+    plus = "plus " if match.group().startswith("+") else ""
+    groups = re.findall(r"\d+", match.group())
+    return plus + " , ".join(numbers.spelled(group).replace(" ,", "") for group in groups)
+
+
+def _dotted(match: re.Match[str], around: Around) -> str | None:
+    parts = match.group().lstrip("vV").split(".")
+    address = len(parts) == 4 and all(len(part) <= 3 for part in parts)
+    spoken = f" {'dot' if address else 'point'} ".join(
+        numbers.code(part) if address else numbers.cardinal(part) for part in parts
+    )
+    return f"version {spoken}" if match.group()[0] in "vV" else spoken
+
+
+def _range(match: re.Match[str], around: Around) -> str | None:
+    left, right = match["left"], match["right"]
+    sign = left[0] if left[0] in CURRENCIES else ""
+    if sign and right[0].isdigit():
+        left = left[1:]
+        right = sign + right
+    ending = re.search(rf"(?:{_UNIT}|{_SCALE})$", right) if left[-1].isdigit() else None
+    if sign and ending and ending.groupdict().get("scale") and not ending.group() in UNITS:
+        left += ending.group()
+    years = len(left) == len(right) == 4 and left < right
+    if left.isdigit() and years and "1000" < left < "2100":
+        return f"{numbers.pairs(left)} to {numbers.pairs(right)}"
+    first = left if left.isdigit() and left in MONTH_WORDS else read_quantity(left, _NOWHERE)
+    second = read_quantity(right, around if right.isdigit() is False else _NOWHERE)
+    return f"{first} to {second}" if first and second else None
+
+
+def _hours(match: re.Match[str], around: Around) -> str | None:
+    return f"{numbers.cardinal(match['hour'])} ~{match['half'][0].upper()}M"
+
+
+class _Nowhere:
+    before = ""
+
+    def after(self) -> str:
+        return ""
+
+
+_NOWHERE = _Nowhere()
+_HALF = r"(?P<half>[AaPp]\.?[Mm]\.?)"
+_TIME = re.compile(
+    rf"(?P<hour>\d{{1,2}}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:\.\d+)?{_HALF}?Z?"
+)
+_Handler = Callable[[re.Match[str], Around], str | None]
+_RULES: tuple[tuple[str, _Handler], ...] = (
+    (r"\d+", _plain),
+    (r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)(?:T(?P<time>[\d:.]+))?Z?", _date_iso),
+    (r"(?P<first>\d\d?)/(?P<second>\d\d?)/(?P<year>\d{4}|\d\d)", _date_slashes),
+    (r"(?P<first>\d\d?)\.(?P<second>\d\d?)\.(?P<year>\d{4})", _date_slashes),
+    (_TIME.pattern, _time),
+    (rf"(?P<hour>\d{{1,2}}){_HALF}", _hours),
+    (r"(?:\+?\d{1,3}-)?(?:\(\d{3}\)-?|\d{3}-)?\d{3}-\d{4}|\d{3}-\d\d-\d{4}|\+\d{1,15}(?:-\d+)*"
+     r"|\d{3}\.\d{3}\.\d{4}|\d+(?:-\d+){2,}", _phone),
+    (rf"-?{_PREFIX}{_NUMBER}{_SCALE}?(?P<rate>/[a-z]+)?", _money),
+    (rf"{_NUMBER}(?P<sign>[{_SIGNS}]|{'|'.join(c for c in CURRENCY_CODES if c.isalpha())})", _money),
+    (r"(?P<numerator>\d+)(?:st|nd|rd|th)", lambda m, _: numbers.ordinal(m["numerator"])),
+    (r"'?(\d0|\d{3}0)'?s", lambda m, _: numbers.decade(m[1])),
+    (r"[vV]\d+(?:\.\d+)+|\d+(?:\.\d+){2,}", lambda m, a: _european(m) or _dotted(m, a)),
+    (rf"[-+~±]?{_NUMBER}", lambda m, _: _signed(m) + number(m["number"])),
+    (rf"[-+~±]?{_NUMBER}(?P<unit>{_UNIT}|[A-Za-zµμ]{{1,3}}/[A-Za-z]{{1,3}}|[kcm]?m\^?[23])", _measure),
+    (rf"{_NUMBER}{_SCALE}", lambda m, _: f"{number(m['number'])} {SCALES[m['scale']]}"),
+    (r"(?P<top>\d{1,4})/(?P<bottom>\d{1,4})", _fraction),
+    (rf"(?P<whole>\d*)(?P<sign>[{''.join(FRACTION_SIGNS)}])",
+     lambda m, _: f"{numbers.cardinal(m['whole'])} and {SYMBOLS[m['sign']].replace('one', 'a')}"
+     if m["whole"] else SYMBOLS[m["sign"]]),
+    (r"(?P<left>\d+):(?P<right>\d+)",
+     lambda m, _: f"{numbers.cardinal(m['left'])} to {numbers.cardinal(m['right'])}"),
+    (r"(?P<left>\d{2,5})[x×](?P<right>\d{2,5})",
+     lambda m, _: f"{numbers.code(m['left'])} by {numbers.code(m['right'])}"),
+    (r"(?P<feet>\d)'(?P<inches>\d{1,2})", lambda m, _: f"{number(m['feet'])} foot {number(m['inches'])}"),
+    (r"(?P<whole>\d{1,3}(?:\.\d{3})*),(?P<part>\d{1,2})",
+     lambda m, _: numbers.decimal(m["whole"].replace(".", ""), m["part"])),
+    (rf"(?P<left>[{_SIGNS}]?[\d.,:]*\d\S*?)[-–—](?P<right>[{_SIGNS}]?\d\S*)", _range),
+    (r"(?:[Nn]o\.?|#)(?P<digits>\d+)", lambda m, _: f"number {number(m['digits'])}"),
+)  # fmt: skip
+
+
+def _european(match: re.Match[str]) -> str | None:
+    text = match.group()
+    return number(text) if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}", text) else None
+
+
+_COMPILED = tuple((re.compile(pattern), handler) for pattern, handler in _RULES)
+_FIRST = frozenset("0123456789.+-~±'vVnN#" + "".join(CURRENCIES) + "".join(FRACTION_SIGNS)) | {
+    code[0] for code in (*DOLLARS, *CURRENCY_CODES)
+}
+
+
+def read_quantity(text: str, around: Around) -> str | None:
+    """Read a token that is a quantity as a whole."""
+    if text[0] not in _FIRST or text.isalpha():
+        return None
+    for pattern, handler in _COMPILED:
+        match = pattern.fullmatch(text)
+        if match:
+            words = handler(match, around)
+            if words:
+                return words
+    return None
+
+
+def read_unit(text: str, around: Around) -> str | None:
+    """Read a unit that stands apart from the number before it."""
+    if not _NUMERIC.fullmatch(around.before) or text in GLUED_ONLY:
+        return None
+    if text in CURRENCY_CODES and text.isalpha():
+        return CURRENCIES[CURRENCY_CODES[text]][not _is_one(around.before)]
+    return unit(text, _is_one(around.before))
+
+
+_NUMERIC = re.compile(rf"[-+~±]?{_NUMBER}")

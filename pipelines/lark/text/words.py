@@ -1,0 +1,148 @@
+# ruff: noqa: RUF001, SIM905 -- tables of characters and of words
+"""The reading of one written word among its neighbours."""
+
+from __future__ import annotations
+
+import re
+
+from pipelines.lark.text import numbers
+from pipelines.lark.text.characters import greek, latin
+from pipelines.lark.text.codes import (
+    ADDRESS,
+    LETTER,
+    MAX_LETTERS,
+    in_parts,
+    read_address,
+    read_code,
+    romanised,
+)
+from pipelines.lark.text.quantities import Around, read_quantity, read_unit
+from pipelines.lark.text.tables import (
+    ABBREVIATIONS,
+    BEFORE_NUMBER,
+    MID_SENTENCE,
+    MONTH_WORDS,
+    MONTHS,
+    ROMAN_CARDINAL,
+    ROMAN_ORDINAL,
+    SCALE_WORDS,
+    STREETS,
+    TITLES,
+    WORDS,
+)
+
+_PLAIN = re.compile(rf"{LETTER}+(?:['-]{LETTER}+)*'?")
+_ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|C")
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+_INITIALS = re.compile(rf"(?:{LETTER}\.)+{LETTER}")
+_PLURAL_CHOICE = re.compile(rf"{LETTER}{{2,}}\(e?s\)?")
+_MONEY = re.compile(r"[$€£¥₹₩][\d.,]+")
+
+
+def read_word(text: str, around: Around) -> str:
+    """Read a word that no abbreviating period follows."""
+    if text in WORDS:
+        return WORDS[text]
+    if _PLAIN.fullmatch(text):
+        return _read_plain(text, around)
+    quantity = read_quantity(text, around)
+    if quantity is not None:
+        return quantity
+    unit = read_unit(text, around)
+    if unit is not None:
+        return unit
+    if ADDRESS.fullmatch(text):
+        return read_address(text)
+    if _INITIALS.fullmatch(text):
+        return ABBREVIATIONS.get(text) or "~" + text.replace(".", "")
+    if text[0] == "@" and len(text) > 1:
+        return f"at {read_code(text[1:])}"
+    if text[0] == "#" and len(text) > 1:
+        return f"hashtag {read_code(text[1:])}"
+    if _PLURAL_CHOICE.fullmatch(text):
+        return text.partition("(")[0] + "s"
+    return read_code(text)
+
+
+def _read_plain(text: str, around: Around) -> str:
+    unit = read_unit(text, around)
+    if unit is not None and text not in SCALE_WORDS:
+        return unit
+    if text in SCALE_WORDS and _MONEY.fullmatch(around.before):
+        currency = {"€": "euros", "£": "pounds", "¥": "yen", "₹": "rupees", "₩": "won"}
+        return f"{text} {currency.get(around.before[0], 'dollars')}"
+    if text in MONTHS and text not in ("Mar", "May") and text != MONTHS[text]:
+        return MONTHS[text]
+    if text in BEFORE_NUMBER and text[0] == "M" and around.after()[:1].isdigit():
+        return BEFORE_NUMBER[text]
+    if text in TITLES and text != "St" and text not in ("Hon", "Gen", "Pres", "Rep", "Col", "Fr"):
+        return TITLES[text]
+    if text == "St" and around.after()[:1].isupper():
+        return "Saint"
+    roman = _read_roman(text, around.before)
+    if roman is not None:
+        return roman
+    if any(greek(character) for character in text):
+        return " ".join(romanised(part) if greek(part[0]) else in_parts(part)
+                        for part in re.findall(r"[Ͱ-῿Ωµ]+|[^Ͱ-῿Ωµ]+", text))  # fmt: skip
+    return _read_letters(text)
+
+
+def _read_letters(text: str) -> str:
+    if re.search(r"[a-z][A-Z]", text) and not re.match(r"(?:Mac|Mc|O'|De|Le|La)[A-Z]", text):
+        return read_code(text)
+    if len(text) > MAX_LETTERS and not ("-" in text or "'" in text):
+        return in_parts(text)
+    if "-" in text:
+        parts = text.split("-")
+        if any(len(part) > MAX_LETTERS for part in parts) or len(parts) > 3:
+            return " ".join(in_parts(part) for part in parts if part)
+        return " ".join(f"~{part}" if len(part) == 1 and part not in "aAI" else part
+                        for part in parts) if any(len(p) == 1 for p in parts) else text  # fmt: skip
+    if "'" in text and any(len(part) > MAX_LETTERS for part in text.split("'")):
+        return " ".join(in_parts(part) for part in text.split("'") if part)
+    if len(text) == 1 and text not in "aAI":
+        return f"~{latin(text) or text}"
+    return text
+
+
+def _read_roman(text: str, before: str) -> str | None:
+    if not text.isupper() or not _ROMAN.fullmatch(text):
+        return None
+    values = [_ROMAN_VALUES[letter] for letter in text]
+    value = sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
+    if before.lower() in ROMAN_CARDINAL and before != text:
+        return numbers.cardinal(str(value))
+    if before in ROMAN_ORDINAL and text != "I":
+        return f"the {numbers.ordinal(str(value))}"
+    return None
+
+
+def read_abbreviation(text: str, around: Around) -> tuple[str, bool | None] | None:
+    """Read a word with the period after it as an abbreviation.
+
+    Returns:
+        The reading and whether the period may also end the sentence (None: only if what follows
+        looks like a beginning), or None if the period is just a full stop.
+    """
+    if text in BEFORE_NUMBER and around.after()[:1].isdigit():
+        return BEFORE_NUMBER[text], False
+    if text in STREETS and around.before[:1].isupper() and text not in ("Pl", "Sq", "Ct"):
+        after = around.after()
+        if text not in TITLES or not after[:1].isupper() or around.before in MONTH_WORDS:
+            return STREETS[text], True
+        if text == "St" or around.before[-1:].isdigit():
+            return STREETS[text], None
+    if text in TITLES:
+        after = around.after()
+        if after[:1].isupper() or after[:1].isdigit() or text in ("Mr", "Mrs", "Ms", "Dr", "Prof"):
+            return TITLES[text], False if after else True
+        return None if text in ("St", "Hon", "Col") or text.islower() else (TITLES[text], False)
+    if text in ABBREVIATIONS:
+        return ABBREVIATIONS[text], text not in MID_SENTENCE
+    if _INITIALS.fullmatch(text):
+        return "~" + text.replace(".", ""), None
+    if len(text) == 1 and text.isalpha() and text.isupper() and text != "I":
+        after = around.after()
+        return (f"~{latin(text)}", not after or not after[:1].isupper()) if latin(text) else None
+    return None
