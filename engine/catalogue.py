@@ -72,6 +72,13 @@ class CatalogueModel:
         }
         return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
+    @property
+    def mend(self) -> str:
+        """What a person does about a model that is missing or damaged."""
+        if all(isinstance(source, FolderSource) for source in self.entry.sources):
+            return "It ships with Antiphon: get its files anew, or install it again"
+        return f"Run: antiphon models fetch {self.name}"
+
     def problem_in(self, folder: Path) -> str | None:
         """What is wrong with the model's files in a folder; None if they are as they should be."""
         for name, file in self.entry.files.items():
@@ -163,8 +170,7 @@ class Catalogue:
                 folder = None
         if folder is None:
             raise ModelUnavailableError(
-                f"The model {name!r} cannot be used: {self.problem(name)}. "
-                f"Run: antiphon models fetch {name}"
+                f"The model {name!r} cannot be used: {self.problem(name)}. {model.mend}."
             )
         return folder
 
@@ -182,6 +188,10 @@ class Catalogue:
         if model.preparer is not None:
             return manifest_problem(self._prepared_folder(model), model.key)
         return None
+
+    def is_fetched(self, name: str) -> bool:
+        """Whether a model has been fetched, whole or damaged."""
+        return self._fetched_folder(self.model(name)).exists()
 
     def fetch(self, name: str, progress: Progress) -> Path:
         """Gets a model from the first source that has it, and prepares it; mends a damaged one.
