@@ -17,7 +17,7 @@ from app.lifecycle import EngineLifecycle
 from app.loop_lag import measure_loop_lag
 from app.metrics import AppMetrics
 from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
-from app.routes import catalogue, health, speech
+from app.routes import catalogue, health, speech, text_stream
 from app.routes.root import install_root
 from app.settings import Settings
 from app.speech.warning import WARNING_HEADER
@@ -70,7 +70,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
     )
     app.state.antiphon = state
     install_exception_handlers(app)
-    for router in (speech.router, catalogue.router, health.router):
+    for router in (speech.router, text_stream.router, catalogue.router, health.router):
         app.include_router(router)
     install_root(app, settings.static_folder)
     app.add_middleware(RequestContextMiddleware)

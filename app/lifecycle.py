@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from app.engine_port import EngineFactory, Progress, SpeechEngine
 from app.errors import SHUTDOWN_RETRY_SECONDS, retry_later
+from engine import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
@@ -92,15 +93,20 @@ class EngineLifecycle:
     async def _start(self) -> None:
         try:
             self._engine = await self._factory(self._report)
+        except ConfigurationError as failure:
+            self._fail(failure)
         except Exception as failure:  # whatever it is, the server must say so and end
             logger.exception("The engine did not start.")
-            self.failure = failure
-            self.state = EngineState.FAILED
+            self._fail(failure)
         else:
             self.state = EngineState.READY
             self.step = "ready"
         if self._settled is not None:
             self._settled()
+
+    def _fail(self, failure: Exception) -> None:
+        self.failure = failure
+        self.state = EngineState.FAILED
 
     def _report(self, step: str) -> None:
         self.step = step

@@ -16,6 +16,8 @@ from app.connection import http_protocol, websocket_protocol
 from app.lifecycle import EngineLifecycle
 from app.settings import LogLevel, Settings
 
+_BACKLOG = 2048
+
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -42,6 +44,9 @@ def configure_logging(level: LogLevel) -> None:
     logging.basicConfig(
         level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
     )
+    if level is LogLevel.INFO:
+        # Uvicorn's account of its own steps says nothing that `serve` does not say better.
+        logging.getLogger("uvicorn.error").setLevel(logging.WARNING)
 
 
 def listen(settings: Settings) -> socket.socket:
@@ -58,7 +63,8 @@ def listen(settings: Settings) -> socket.socket:
         # client that stopped reading, and the server would not notice.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.socket_send_buffer_bytes)
         listener.bind((settings.host, settings.port))
-        listener.set_inheritable(False)
+        # Clients that come before the event loop runs wait for it instead of being refused.
+        listener.listen(_BACKLOG)
     except OSError as failure:
         listener.close()
         raise OSError(
@@ -88,6 +94,7 @@ def build_server(settings: Settings, lifecycle: EngineLifecycle) -> Server:
         # Compressing base64 of sound costs much and saves little.
         ws_per_message_deflate=False,
         lifespan="on",
+        backlog=_BACKLOG,
         log_config=None,
         access_log=settings.log_level is LogLevel.DEBUG,
         server_header=False,

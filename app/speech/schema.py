@@ -109,17 +109,23 @@ def parse_speech_request(body: bytes) -> SpeechRequest:
         raise explain(failure) from None
 
 
-def explain(failure: ValidationError) -> ApiError:
-    """The first mistake of a JSON object, in OpenAI's words as far as there are any."""
+def explain(failure: ValidationError, *, skip: int = 0) -> ApiError:
+    """The first mistake of a JSON object, in OpenAI's words as far as there are any.
+
+    Args:
+        failure: What pydantic found.
+        skip: How many parts of the mistake's location are not keys of the client's object.
+    """
     mistake = failure.errors(include_url=False)[0]
-    location = mistake["loc"]
+    location = mistake["loc"][skip:]
     if mistake["type"] == "json_invalid":
         reason = mistake["ctx"]["error"]
-        return invalid(None, f"The body is not valid JSON: {reason}.", "invalid_json")
+        return invalid(None, f"This is not valid JSON: {reason}.", "invalid_json")
     if not location:
-        return invalid(None, "The body must be a JSON object.", "invalid_type")
-    param = str(location[0])
-    if mistake["type"] == "missing" and len(location) == 1:
+        return invalid(None, "It must be a JSON object.", "invalid_type")
+    # Behind a voice's name, pydantic says which of the two forms it tried.
+    param = "voice" if location[0] == "voice" else ".".join(str(part) for part in location)
+    if mistake["type"] == "missing" and (param != "voice" or len(location) == 1):
         message = f"Missing required parameter: '{param}'."
         return invalid(param, message, "missing_required_parameter")
     if mistake["type"] == "string_too_long":
