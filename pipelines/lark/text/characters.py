@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, SIM905 -- tables of characters and of words
+# ruff: noqa: RUF001 -- tables of characters and of words
 """What each character of Unicode is to an English voice.
 
 `fold` is the one judge of that: it decides what the reader speaks and what `left_out` reports, so
@@ -29,8 +29,10 @@ _FOLDS = {
     "ª": "a", "º": "o", "\u00ad": "", "\ufffc": "",
 }  # fmt: skip
 _SUPERSCRIPTS = {c: f"^{i}" for i, c in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")}
-_LATIN_NAME = re.compile(r"LATIN (?:CAPITAL |SMALL )?LETTER (?:[A-Z]+ )*?([A-Z]|AE|OE|OU|DZ|LJ|NJ|IJ)"
-                         r"(?: WITH .*| DIGRAPH)?$")  # fmt: skip
+_LATIN_NAME = re.compile(
+    r"LATIN (?:CAPITAL |SMALL )?LETTER (?:[A-Z]+ )*?([A-Z]|AE|OE|OU|DZ|LJ|NJ|IJ)"
+    r"(?: WITH .*| DIGRAPH)?$"
+)
 _LATIN_WORDS = {"THORN": "th", "ETH": "th", "ENG": "ng", "SCHWA": "e", "ESH": "sh", "EZH": "zh"}
 
 
@@ -101,7 +103,7 @@ def latin(character: str) -> str | None:
 
 def greek(character: str) -> tuple[str, str] | None:
     """Return the name and the Latin letters of a Greek letter, None for other characters."""
-    if character < "Ͱ" or character > "῿" and character not in "Ωµ":
+    if character < "Ͱ" or (character > "῿" and character not in "Ωµ"):
         return None
     base = unicodedata.normalize("NFKD", character)[0]
     return GREEK.get(base.lower())

@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, SIM905 -- tables of characters and of words
+# ruff: noqa: RUF001 -- tables of characters and of words
 """Readings of what is neither a plain word nor a quantity: addresses, names of files, code.
 
 Readings use the notation of `quantities`. `read_code` never fails: whatever letters and digits a
@@ -11,7 +11,7 @@ import re
 
 from pipelines.lark.text import numbers
 from pipelines.lark.text.characters import greek
-from pipelines.lark.text.tables import CURRENCIES, SPOKEN_SUFFIXES, SYMBOLS
+from pipelines.lark.text.tables import CURRENCIES, FRACTION_SIGNS, SPOKEN_SUFFIXES, SYMBOLS
 
 ADDRESS = re.compile(
     r"(?:[a-zA-Z][a-zA-Z0-9+.-]*://|www\.)\S+"
@@ -22,7 +22,7 @@ ADDRESS = re.compile(
 )
 """Web and e-mail addresses."""
 
-LETTER = r"[^\W\d_]"
+LETTER = rf"[^\W\d_{''.join(sorted(FRACTION_SIGNS))}]"
 _PIECE = re.compile(rf"\d+|{LETTER}+(?:'{LETTER}+)*|[^\w]|_+")
 _HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z']+|[A-Z]+|[^A-Za-z']+")
 _NAMES_IN_ADDRESS = {
@@ -55,9 +55,12 @@ def read_code(text: str) -> str:
     """Read any token: words out of snake_case and camelCase, numbers, named symbols."""
     words: list[str] = []
     pieces = [*_PIECE.findall(text), ""]
+    generic = "<" in pieces and ">" in pieces
     for index, piece in enumerate(pieces[:-1]):
         before = pieces[index - 1] if index else ""
         after = pieces[index + 1]
+        if before == "^" and piece in ("2", "3"):
+            continue
         between = bool(before and after) and before[-1].isalnum() and after[0].isalnum()
         if piece.isdigit():
             words.append(_digits(piece, before, after))
@@ -74,7 +77,8 @@ def read_code(text: str) -> str:
             words.append("to")
         elif piece == "^" and after in ("2", "3"):
             words.append("squared" if after == "2" else "cubed")
-            pieces[index + 1] = " "
+        elif piece in "<>" and generic:
+            continue
         elif piece in _NAMES_IN_CODE:
             words.append(_NAMES_IN_CODE[piece])
         elif piece in _PAUSES and words and after:
@@ -97,6 +101,8 @@ def _letters(piece: str, before: str, after: str) -> str:
     if len(piece) == 1:
         names = greek(piece)
         return names[0] if names else f"~{piece}"
+    if "&" in (before, after) and piece.isupper() and len(piece) <= 3:
+        return f"~{piece}"
     if before.isdigit() and piece.isupper() and len(piece) <= 4:
         return f"~{piece}"
     return " ".join(_part(part, after_dot=False) for part in _HUMPS.findall(piece))

@@ -6,8 +6,9 @@ import re
 from dataclasses import dataclass
 
 from pipelines.lark.text.characters import unspeakable
-from pipelines.lark.text.items import End, ItemReader, Spoken
+from pipelines.lark.text.items import End, Spoken
 from pipelines.lark.text.lexer import Lexer
+from pipelines.lark.text.sentences import ItemReader
 from pipelines.lark.text.tables import SYMBOLS
 
 _SOMETHING = re.compile(rf"[^\W_]|[{re.escape(''.join(SYMBOLS))}]")

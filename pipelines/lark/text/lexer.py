@@ -1,4 +1,4 @@
-# ruff: noqa: RUF001, SIM905 -- tables of characters and of words
+# ruff: noqa: RUF001 -- tables of characters and of words
 """From text that arrives in pieces to tokens, each traced to its place in the input.
 
 The one rule that makes the reading independent of the pieces: every decision looks only at
@@ -67,12 +67,14 @@ class Token:
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return where text[start:end] stands in the input."""
-        assert self.starts is not None and self.ends is not None
+        assert self.starts is not None
+        assert self.ends is not None
         return self.starts[start], self.ends[end - 1]
 
     def without(self, start: int, end: int) -> Token:
         """Return the token with text[start:end] taken out."""
-        assert self.starts is not None and self.ends is not None
+        assert self.starts is not None
+        assert self.ends is not None
         return Token(
             self.kind,
             self.text[:start] + self.text[end:],

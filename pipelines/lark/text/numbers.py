@@ -1,3 +1,4 @@
+# ruff: noqa: SIM905 -- lists of words
 """English number words.
 
 Everything is a plain function from digits to words separated by single spaces. American usage:
@@ -120,7 +121,7 @@ def fraction(numerator: str, denominator: str) -> str:
 
 def code(digits: str) -> str:
     """Read digits inside a code such as "A380" or "B2": short ones whole, long ones in pieces."""
-    if digits[0] == "0" and len(digits) > 1 or len(digits) > 4:
+    if (digits[0] == "0" and len(digits) > 1) or len(digits) > 4:
         return spelled(digits)
     if len(digits) == 4:
         return pairs(digits)

@@ -21,7 +21,7 @@ from hibari.g2p.token import Tok
 
 from pipelines.lark.text.characters import latin
 
-_SPECIAL = {"a": False, "an": False, "i": False, "by": False, "the": True, "to": True, "in": True,
+_SPECIAL = {"a": False, "an": False, "i": False, "by": True, "the": True, "to": True, "in": True,
             "am": True, "used": True, "vs": False}  # fmt: skip
 """Words with rules of their own, and whether the sound that follows counts."""
 _STRETCHED = re.compile(r"(.)\1{2,}", re.IGNORECASE)
@@ -125,7 +125,7 @@ class Phonemizer:
         if lower in _SPECIAL:
             return Dependence(untagged, _SPECIAL[lower])
         entry = self._golds.get(word)
-        if isinstance(entry, str):
+        if isinstance(entry, str) and ("'" in word or len(self.tokens(word)) == 1):
             return Dependence(False, False)
         if not word.isalpha():
             return Dependence(True, True)

@@ -45,6 +45,7 @@ _PREFIX = (
 _NUMBER = (
     r"(?P<number>\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d*\.?\d+)"
 )
+_CODES = "|".join(code for code in CURRENCY_CODES if code.isalpha())
 _SCALE = rf"(?P<scale>{'|'.join(sorted(SCALES, key=len, reverse=True))})"
 _UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
 _PREPOSITIONS = frozenset(
@@ -77,6 +78,11 @@ def unit(text: str, one: bool) -> str | None:
     if slash and top in UNITS and bottom in UNITS:
         return f"{UNITS[top][not one]} per {UNITS[bottom][0]}"
     return None
+
+
+def is_phone_part(text: str, before: str) -> bool:
+    """Tell whether digits continue a telephone number that began with a plus sign."""
+    return text.isdigit() and 2 <= len(text) <= 5 and _PLUS.fullmatch(before) is not None
 
 
 def _is_one(text: str) -> bool:
@@ -146,11 +152,11 @@ def _time(match: re.Match[str], around: Around) -> str | None:
     words = numbers.cardinal(hour)
     if int(minute):
         words += (" oh " if minute[0] == "0" else " ") + numbers.cardinal(minute)
-    elif second:
+    elif int(second or 0):
         words += " zero zero"
     elif not half and around.after().lower().replace(".", "") not in ("am", "pm"):
         words += " hundred" if int(hour) > 12 else " o'clock" if int(hour) else " zero zero"
-    if second:
+    if int(second or 0):
         words += f" and {numbers.cardinal(second)} {'second' if int(second) == 1 else 'seconds'}"
     return f"{words} ~{half[0].upper()}M" if half else words
 
@@ -187,6 +193,8 @@ def _date_slashes(match: re.Match[str], around: Around) -> str | None:
 
 def _fraction(match: re.Match[str], around: Around) -> str | None:
     top, bottom = match["top"], match["bottom"]
+    if top == bottom:
+        return f"{numbers.cardinal(top)} {numbers.cardinal(bottom)}"
     joined = "and " if around.before.isdigit() else ""
     if 0 < int(top) < int(bottom) and (int(bottom) <= 10 or bottom in ("12", "16", "32", "100")):
         return joined + numbers.fraction(top, bottom)
@@ -216,13 +224,13 @@ def _range(match: re.Match[str], around: Around) -> str | None:
         left = left[1:]
         right = sign + right
     ending = re.search(rf"(?:{_UNIT}|{_SCALE})$", right) if left[-1].isdigit() else None
-    if sign and ending and ending.groupdict().get("scale") and not ending.group() in UNITS:
+    if sign and ending and ending.groupdict().get("scale") and ending.group() not in UNITS:
         left += ending.group()
     years = len(left) == len(right) == 4 and left < right
     if left.isdigit() and years and "1000" < left < "2100":
         return f"{numbers.pairs(left)} to {numbers.pairs(right)}"
-    first = left if left.isdigit() and left in MONTH_WORDS else read_quantity(left, _NOWHERE)
-    second = read_quantity(right, around if right.isdigit() is False else _NOWHERE)
+    first = left if left.isdigit() and left in MONTH_WORDS else read_quantity(left, NOWHERE)
+    second = read_quantity(right, around if right.isdigit() is False else NOWHERE)
     return f"{first} to {second}" if first and second else None
 
 
@@ -237,7 +245,7 @@ class _Nowhere:
         return ""
 
 
-_NOWHERE = _Nowhere()
+NOWHERE = _Nowhere()
 _HALF = r"(?P<half>[AaPp]\.?[Mm]\.?)"
 _TIME = re.compile(
     rf"(?P<hour>\d{{1,2}}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:\.\d+)?{_HALF}?Z?"
@@ -253,12 +261,13 @@ _RULES: tuple[tuple[str, _Handler], ...] = (
     (r"(?:\+?\d{1,3}-)?(?:\(\d{3}\)-?|\d{3}-)?\d{3}-\d{4}|\d{3}-\d\d-\d{4}|\+\d{1,15}(?:-\d+)*"
      r"|\d{3}\.\d{3}\.\d{4}|\d+(?:-\d+){2,}", _phone),
     (rf"-?{_PREFIX}{_NUMBER}{_SCALE}?(?P<rate>/[a-z]+)?", _money),
-    (rf"{_NUMBER}(?P<sign>[{_SIGNS}]|{'|'.join(c for c in CURRENCY_CODES if c.isalpha())})", _money),
+    (rf"{_NUMBER}(?P<sign>[{_SIGNS}]|{_CODES})", _money),
     (r"(?P<numerator>\d+)(?:st|nd|rd|th)", lambda m, _: numbers.ordinal(m["numerator"])),
     (r"'?(\d0|\d{3}0)'?s", lambda m, _: numbers.decade(m[1])),
     (r"[vV]\d+(?:\.\d+)+|\d+(?:\.\d+){2,}", lambda m, a: _european(m) or _dotted(m, a)),
     (rf"[-+~±]?{_NUMBER}", lambda m, _: _signed(m) + number(m["number"])),
-    (rf"[-+~±]?{_NUMBER}(?P<unit>{_UNIT}|[A-Za-zµμ]{{1,3}}/[A-Za-z]{{1,3}}|[kcm]?m\^?[23])", _measure),
+    (rf"[-+~±]?{_NUMBER}(?P<unit>{_UNIT}|[A-Za-zµμ]{{1,3}}/[A-Za-z]{{1,3}}|[kcm]?m\^?[23])",
+     _measure),
     (rf"{_NUMBER}{_SCALE}", lambda m, _: f"{number(m['number'])} {SCALES[m['scale']]}"),
     (r"(?P<top>\d{1,4})/(?P<bottom>\d{1,4})", _fraction),
     (rf"(?P<whole>\d*)(?P<sign>[{''.join(FRACTION_SIGNS)}])",
@@ -268,7 +277,8 @@ _RULES: tuple[tuple[str, _Handler], ...] = (
      lambda m, _: f"{numbers.cardinal(m['left'])} to {numbers.cardinal(m['right'])}"),
     (r"(?P<left>\d{2,5})[x×](?P<right>\d{2,5})",
      lambda m, _: f"{numbers.code(m['left'])} by {numbers.code(m['right'])}"),
-    (r"(?P<feet>\d)'(?P<inches>\d{1,2})", lambda m, _: f"{number(m['feet'])} foot {number(m['inches'])}"),
+    (r"(?P<feet>\d)'(?P<inches>\d{1,2})",
+     lambda m, _: f"{number(m['feet'])} foot {number(m['inches'])}"),
     (r"(?P<whole>\d{1,3}(?:\.\d{3})*),(?P<part>\d{1,2})",
      lambda m, _: numbers.decimal(m["whole"].replace(".", ""), m["part"])),
     (rf"(?P<left>[{_SIGNS}]?[\d.,:]*\d\S*?)[-–—](?P<right>[{_SIGNS}]?\d\S*)", _range),
@@ -309,4 +319,5 @@ def read_unit(text: str, around: Around) -> str | None:
     return unit(text, _is_one(around.before))
 
 
+_PLUS = re.compile(r"\+\d{1,5}")
 _NUMERIC = re.compile(rf"[-+~±]?{_NUMBER}")

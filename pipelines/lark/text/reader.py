@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from pipelines.lark.text.items import OPEN, PAUSE, End, ItemReader, Mark
+from pipelines.lark.text.items import OPEN, PAUSE, End, Mark
 from pipelines.lark.text.lexer import Lexer, NeedMore
 from pipelines.lark.text.phonemizer import Phonemizer, Sentence
 from pipelines.lark.text.phrase import Phrase, Word
+from pipelines.lark.text.sentences import ItemReader
 
 PAD = 0
 MAX_SENTENCE = 400
@@ -215,7 +216,10 @@ class SpeechReader:
         return self._phonemizer.ids(self._phonemizer.read(unit.text, tags, following))
 
     def _following(self, index: int) -> list[str]:
-        """List the marks after a word up to the first pause or word."""
+        """List what follows a word up to the first pause or word.
+
+        The article "a" does not count: its vowel is none to the G2P's rules, which look past it.
+        """
         following = []
         while True:
             index += 1
@@ -227,7 +231,8 @@ class SpeechReader:
             else:
                 if unit.text:
                     following.append(unit.text)
-                return following
+                if unit.text not in ("a", "A"):
+                    return following
 
     def _mark(self, builder: _Builder, unit: _Unit) -> None:
         if unit.kind == OPEN:

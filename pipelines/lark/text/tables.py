@@ -86,8 +86,8 @@ _UNIT_STEMS = {
     "mAh": "milliamp hour", "kWh": "kilowatt hour", "MWh": "megawatt hour", "J": "joule",
     "kJ": "kilojoule", "kcal": "kilocalorie", "cal": "calorie", "N": "newton", "Pa": "pascal",
     "kPa": "kilopascal", "hPa": "hectopascal", "mbar": "millibar", "dB": "decibel",
-    "px": "pixel", "acre": "acre", "ha": "hectare", "rev": "revolution", "K": "kelvin",
-    "Ω": "ohm", "kΩ": "kilo-ohm", "pt": "point",
+    "acre": "acre", "ha": "hectare",
+    "Ω": "ohm", "kΩ": "kiloohm",
 }  # fmt: skip
 UNITS: dict[str, tuple[str, str]] = {
     **{unit: (stem, stem + "s") for unit, stem in _UNIT_STEMS.items()},
@@ -95,19 +95,21 @@ UNITS: dict[str, tuple[str, str]] = {
     "MHz": ("megahertz", "megahertz"), "GHz": ("gigahertz", "gigahertz"),
     "kph": ("kilometer per hour", "kilometers per hour"),
     "kmh": ("kilometer per hour", "kilometers per hour"),
-    "mph": ("mile per hour", "miles per hour"), "rpm": ("revolution per minute", "revolutions per minute"),
+    "mph": ("mile per hour", "miles per hour"),
+    "rpm": ("revolution per minute", "revolutions per minute"),
     "bpm": ("beat per minute", "beats per minute"),
     "fps": ("frame per second", "frames per second"),
     "kbps": ("kilobit per second", "kilobits per second"),
     "Mbps": ("megabit per second", "megabits per second"),
-    "Gbps": ("gigabit per second", "gigabits per second"), 
-    "ppm": ("part per million", "parts per million"), "pct": ("percent", "percent"), "%": ("percent", "percent"),
+    "Gbps": ("gigabit per second", "gigabits per second"),
+    "ppm": ("part per million", "parts per million"), "pct": ("percent", "percent"),
+    "%": ("percent", "percent"),
     "‰": ("per mille", "per mille"), "°": ("degree", "degrees"),
     "°C": ("degree Celsius", "degrees Celsius"), "°F": ("degree Fahrenheit", "degrees Fahrenheit"),
-    "K": ("kelvin", "kelvin"), "px": ("pixel", "pixels"), "°K": ("kelvin", "kelvin"),
+    "px": ("pixel", "pixels"), "°K": ("kelvin", "kelvin"),
     "¢": ("cent", "cents"), "x": ("times", "times"), "×": ("times", "times"),
 }  # fmt: skip
-GLUED_ONLY = frozenset(("x", "K", "t", "pt", "rev", "N"))
+GLUED_ONLY = frozenset(("x", "t", "N"))
 """Units that only count as such when they touch their number ("5x")."""
 
 TITLES = {
@@ -132,14 +134,14 @@ BEFORE_NUMBER = {
     "ch": "chapter", "p": "page", "pp": "pages", "Sec": "section", "sec": "section",
     "Eq": "equation", "eq": "equation", "Art": "article", "art": "article", "Ed": "edition",
     "ca": "circa", "c": "circa", "Mar": "March", "Sun": "Sunday", "Sat": "Saturday",
-    "Mon": "Monday", "Wed": "Wednesday", "Apt": "apartment", "Pt": "part", "pt": "part",
+    "Apt": "apartment", "Pt": "part", "pt": "part",
     "Rm": "room", "Ext": "extension", "ext": "extension",
 }  # fmt: skip
 """Abbreviations that are other words, or unclear, unless a number follows."""
 
 ABBREVIATIONS = {
     **{k: v for k, v in MONTHS.items() if k not in ("Mar", "May")},
-    "Tue": "Tuesday", "Tues": "Tuesday", "Thu": "Thursday", "Thurs": "Thursday", "Fri": "Friday",
+    **{k: v for k, v in WEEKDAYS.items() if k not in ("Sat", "Sun")},
     "Jr": "Junior", "Sr": "Senior", "Apt": "apartment", "Bldg": "building", "Ltd": "Limited",
     "Inc": "Incorporated", "Corp": "Corporation", "Co": "Company", "Bros": "Brothers",
     "Dept": "Department", "dept": "department", "Univ": "University", "Assn": "Association",
@@ -161,10 +163,11 @@ WORDS = {
     "w/": "with", "w/o": "without", "b/c": "because", "and/or": "and or", "n/a": "~NA",
     "N/A": "~NA", "24/7": "twenty four seven", "9/11": "nine eleven", "vs": "versus",
     "C++": "~C plus plus", "c++": "~C plus plus", "C#": "~C sharp", "F#": "~F sharp",
-    "c#": "~C sharp", ".NET": "dot net", "AKA": "also known as", "<3": "heart", ":D": "smiley",
+    "c#": "~C sharp", ".NET": "dot net", "AKA": "also known as", "aka": "also known as",
+    "4K": "four ~K", "8K": "eight ~K", "'n": "and", "<3": "heart", ":D": "smiley",
     ":P": "smiley", ":p": "smiley", ":O": "smiley", ":o": "smiley", ":3": "smiley",
     ";D": "smiley", "XD": "smiley", "xD": "smiley", ":-D": "smiley", ":-P": "smiley",
-    "wifi": "wi-fi", "WiFi": "wi-fi", "iOS": "eye ~OS", "macOS": "mack ~OS", "GitHub": "git hub",
+    "wifi": "wi-fi", "WiFi": "wi-fi", "macOS": "mack ~OS", "GitHub": "git hub",
     "YouTube": "you tube", "OpenAI": "open ~AI", "ChatGPT": "chat ~GPT", "JSON": "jason",
     "json": "jason", "LaTeX": "lay tech", "SQLite": "~SQL light", "MySQL": "my ~SQL",
     "PostgreSQL": "post gress ~Q ~L", "am": "am",

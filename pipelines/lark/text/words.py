@@ -1,9 +1,9 @@
-# ruff: noqa: RUF001, SIM905 -- tables of characters and of words
 """The reading of one written word among its neighbours."""
 
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from pipelines.lark.text import numbers
 from pipelines.lark.text.characters import greek, latin
@@ -16,12 +16,17 @@ from pipelines.lark.text.codes import (
     read_code,
     romanised,
 )
-from pipelines.lark.text.quantities import Around, read_quantity, read_unit
+from pipelines.lark.text.quantities import (
+    NOWHERE,
+    Around,
+    is_phone_part,
+    read_quantity,
+    read_unit,
+)
 from pipelines.lark.text.tables import (
     ABBREVIATIONS,
     BEFORE_NUMBER,
     MID_SENTENCE,
-    MONTH_WORDS,
     MONTHS,
     ROMAN_CARDINAL,
     ROMAN_ORDINAL,
@@ -34,7 +39,7 @@ from pipelines.lark.text.tables import (
 _PLAIN = re.compile(rf"{LETTER}+(?:['-]{LETTER}+)*'?")
 _ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|C")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
-_INITIALS = re.compile(rf"(?:{LETTER}\.)+{LETTER}")
+_INITIALS = re.compile(rf"(?:{LETTER}\.)+{LETTER}|(?:[A-Z][a-z]?\.)+[A-Z][a-z]?")
 _PLURAL_CHOICE = re.compile(rf"{LETTER}{{2,}}\(e?s\)?")
 _MONEY = re.compile(r"[$€£¥₹₩][\d.,]+")
 
@@ -45,6 +50,8 @@ def read_word(text: str, around: Around) -> str:
         return WORDS[text]
     if _PLAIN.fullmatch(text):
         return _read_plain(text, around)
+    if is_phone_part(text, around.before):
+        return numbers.spelled(text).replace(" ,", "")
     quantity = read_quantity(text, around)
     if quantity is not None:
         return quantity
@@ -55,6 +62,8 @@ def read_word(text: str, around: Around) -> str:
         return read_address(text)
     if _INITIALS.fullmatch(text):
         return ABBREVIATIONS.get(text) or "~" + text.replace(".", "")
+    if "-" in text and all(part.isalnum() for part in text.split("-")):
+        return " ".join(read_word(part, NOWHERE) for part in text.split("-"))
     if text[0] == "@" and len(text) > 1:
         return f"at {read_code(text[1:])}"
     if text[0] == "#" and len(text) > 1:
@@ -89,7 +98,7 @@ def _read_plain(text: str, around: Around) -> str:
 
 
 def _read_letters(text: str) -> str:
-    if re.search(r"[a-z][A-Z]", text) and not re.match(r"(?:Mac|Mc|O'|De|Le|La)[A-Z]", text):
+    if re.search(r"[a-z][A-Z]", text) and not re.match(r"(?:Mac|Mc|O'|De|Le|La|i|e)[A-Z]", text):
         return read_code(text)
     if len(text) > MAX_LETTERS and not ("-" in text or "'" in text):
         return in_parts(text)
@@ -118,31 +127,37 @@ def _read_roman(text: str, before: str) -> str | None:
     return None
 
 
-def read_abbreviation(text: str, around: Around) -> tuple[str, bool | None] | None:
+Ending = Literal["any", "capital", "starter", "never"]
+"""What must follow the period of a word for a sentence to end there."""
+
+
+def read_abbreviation(text: str, around: Around) -> tuple[str, Ending] | None:
     """Read a word with the period after it as an abbreviation.
 
     Returns:
-        The reading and whether the period may also end the sentence (None: only if what follows
-        looks like a beginning), or None if the period is just a full stop.
+        The reading and when the sentence ends there too, or None if the period is a full stop.
     """
     if text in BEFORE_NUMBER and around.after()[:1].isdigit():
-        return BEFORE_NUMBER[text], False
+        return BEFORE_NUMBER[text], "never"
     if text in STREETS and around.before[:1].isupper() and text not in ("Pl", "Sq", "Ct"):
         after = around.after()
-        if text not in TITLES or not after[:1].isupper() or around.before in MONTH_WORDS:
-            return STREETS[text], True
-        if text == "St" or around.before[-1:].isdigit():
-            return STREETS[text], None
+        if text not in TITLES or not after[:1].isupper():
+            return STREETS[text], "capital"
+        if text == "St":
+            return STREETS[text], "starter"
     if text in TITLES:
-        after = around.after()
-        if after[:1].isupper() or after[:1].isdigit() or text in ("Mr", "Mrs", "Ms", "Dr", "Prof"):
-            return TITLES[text], False if after else True
-        return None if text in ("St", "Hon", "Col") or text.islower() else (TITLES[text], False)
+        return _read_title(text, around.after())
     if text in ABBREVIATIONS:
-        return ABBREVIATIONS[text], text not in MID_SENTENCE
+        return ABBREVIATIONS[text], "never" if text in MID_SENTENCE else "capital"
     if _INITIALS.fullmatch(text):
-        return "~" + text.replace(".", ""), None
-    if len(text) == 1 and text.isalpha() and text.isupper() and text != "I":
-        after = around.after()
-        return (f"~{latin(text)}", not after or not after[:1].isupper()) if latin(text) else None
+        return "~" + text.replace(".", ""), "starter"
+    if len(text) == 1 and text.isalpha() and text.isupper() and text != "I" and latin(text):
+        return f"~{latin(text)}", "starter"
     return None
+
+
+def _read_title(text: str, after: str) -> tuple[str, Ending] | None:
+    certain = text in ("Mr", "Mrs", "Ms", "Dr", "Prof")
+    if after[:1].isupper() or after[:1].isdigit() or certain:
+        return TITLES[text], "never" if after else "any"
+    return None if text in ("St", "Hon", "Col", "Fr", "Pres") else (TITLES[text], "never")
