@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import torch
 from vllm import SamplingParams
@@ -22,6 +23,7 @@ from vllm.v1.executor import Executor
 
 from engine.adapter import FeedRows, StepOutput
 from engine.conditioned_model import ConditionedModel
+from engine.deploy_config import StageDeployment
 from engine.feed import Feed, FeedStore
 from engine.request import SpeechParameters
 from engine.scheduler import OmniARScheduler
@@ -43,13 +45,26 @@ class AutoregressiveSettings:
     """
 
     model: Path
-    dtype: str = "float32"
+    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     max_requests: int = 16
     max_steps: int = 32768
     key_value_cache_bytes: int = 256 * 2**20
     compile: bool = False
     prefix_caching: bool = False
     input_limit: int = 64
+
+    @classmethod
+    def of(cls, folder: Path, deployment: StageDeployment) -> AutoregressiveSettings:
+        """The settings of a model that a deployment asks for."""
+        return cls(
+            model=folder,
+            dtype=deployment.dtype,
+            max_requests=deployment.max_requests,
+            max_steps=deployment.max_steps,
+            key_value_cache_bytes=deployment.key_value_cache_bytes,
+            compile=deployment.compile,
+            input_limit=deployment.input_limit,
+        )
 
 
 @dataclass(slots=True)

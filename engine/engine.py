@@ -77,7 +77,7 @@ class AsyncOmniEngine:
             for stage in pipeline.stages
         ]
         self._orchestrator = Orchestrator(
-            pipeline, self._runtimes, self._connector, self._metrics, time.monotonic
+            pipeline, model, self._runtimes, self._connector, self._metrics, time.monotonic
         )
         admission = deploy.admission
         self._line = WaitingLine(admission.max_running, admission.max_waiting)
@@ -223,9 +223,7 @@ class AsyncOmniEngine:
             started=started,
             deadline_at=started + self._deadline(request),
             on_chunk=stream.notify,
-            on_text_consumed=partial(
-                self._loop.call_soon_threadsafe, request.text.consumed
-            ),
+            on_text_consumed=partial(self._text_consumed, request.text),
         )
         submitting = self._host.call(partial(self._orchestrator.submit, submission))
         try:
@@ -239,6 +237,9 @@ class AsyncOmniEngine:
         request.text.listen(forward)
         forward()
         return live
+
+    def _text_consumed(self, text: TextInput, characters: int) -> None:
+        self._loop.call_soon_threadsafe(text.consumed, characters)
 
     def _forward_text(self, request_id: str, text: TextInput) -> None:
         pieces, closed = text.take()
@@ -254,9 +255,7 @@ class AsyncOmniEngine:
 
     async def end_session(self, session: str) -> None:
         """Ends a duplex session: its live request is cancelled, its epoch forgotten."""
-        await asyncio.wrap_future(
-            self._host.call(partial(self._orchestrator.end_session, session))
-        )
+        await asyncio.wrap_future(self._host.call(partial(self._orchestrator.end_session, session)))
 
     async def close(self) -> None:
         """Ends every request and frees the stages; idempotent."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 from engine.adapter import GenerationInput
 from engine.chunk import AudioPayload, WordTiming
 from engine.chunk_policy import ChunkPolicy, MovingAverage
+from engine.deploy_config import StageDeployment
 from engine.request import SpeechParameters
 
 
@@ -38,17 +39,15 @@ class GenerationItem:
 
 
 class GenerationModule(Protocol):
-    """A decoder that works chunk by chunk, with per-request state, in batches.
+    """A decoder that works chunk by chunk, with per-request state, in batches."""
 
-    Attributes:
-        sample_rate: Samples a second.
-        unit_samples: Samples that one unit of input becomes.
-        delay_units: The most units that the module holds back for its right context.
-    """
+    @property
+    def sample_rate(self) -> int:
+        """Samples a second."""
 
-    sample_rate: int
-    unit_samples: int
-    delay_units: int
+    @property
+    def unit_samples(self) -> int:
+        """Samples that one unit of input becomes."""
 
     def open(self, parameters: SpeechParameters) -> Any:
         """Makes a request's state."""
@@ -135,6 +134,17 @@ class GenerationReplica:
     input_limit: int
     requests: dict[str, GenerationRequest] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, module: GenerationModule, deployment: StageDeployment) -> GenerationReplica:
+        """A replica of a module as a deployment asks for it."""
+        unit_seconds = module.unit_samples / module.sample_rate
+        chunk = deployment.chunk
+        policy = ChunkPolicy(chunk.first_units, chunk.maximum_units, chunk.growth, unit_seconds)
+        scheduler = OmniGenerationScheduler(
+            policy, deployment.max_requests, MovingAverage(unit_seconds / 4)
+        )
+        return cls(module, scheduler, deployment.input_limit)
+
     def add(self, request_id: str, parameters: SpeechParameters) -> None:
         """Opens a request.
 
@@ -166,9 +176,7 @@ class GenerationReplica:
 
     def ready(self, slacks: Mapping[str, float]) -> list[str]:
         """Requests that are due now."""
-        return [
-            i for i, r in self.requests.items() if self.scheduler.due(r, slacks.get(i, 0.0))
-        ]
+        return [i for i, r in self.requests.items() if self.scheduler.due(r, slacks.get(i, 0.0))]
 
     @property
     def needs_cleaning(self) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from engine.adapter import Adapter
+from engine.adapter import Adapter, IdentityAdapter
 from engine.chunk import AudioPayload
 from engine.connector import EdgeKey, OmniConnector
 from engine.errors import StageError
@@ -138,7 +139,11 @@ class LiveRequest:
 
 
 def open_request(
-    pipeline: PipelineConfig, connector: OmniConnector, submission: Submission, epoch: int
+    pipeline: PipelineConfig,
+    model: Path,
+    connector: OmniConnector,
+    submission: Submission,
+    epoch: int,
 ) -> LiveRequest:
     """Opens a request's edges and adapters."""
     intakes: dict[str, Intake] = {}
@@ -151,7 +156,9 @@ def open_request(
         if edge.target == CLIENT:
             client.append(transfer)
         else:
-            intakes[edge.target] = Intake(transfer, edge.adapter(submission.parameters))
+            make = edge.adapter
+            adapter = IdentityAdapter() if make is None else make(model, submission.parameters)
+            intakes[edge.target] = Intake(transfer, adapter)
     text = next(i.transfer for i in intakes.values() if i.transfer.key.source == CLIENT)
     return LiveRequest(
         submission=submission,

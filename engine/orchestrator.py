@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from engine.chunk import TextPayload
 from engine.connector import OmniConnector
@@ -38,6 +39,7 @@ class Orchestrator:
 
     Attributes:
         pipeline: The topology.
+        model: The model's folder.
         runtimes: The live stages, upstream first.
         connector: The data plane.
         metrics: What is measured.
@@ -45,6 +47,7 @@ class Orchestrator:
     """
 
     pipeline: PipelineConfig
+    model: Path
     runtimes: list[StageRuntime]
     connector: OmniConnector
     metrics: EngineMetrics
@@ -68,7 +71,7 @@ class Orchestrator:
         epoch = 0
         if submission.session is not None:
             epoch = self._next_epoch(submission.session, submission.request_id)
-        live = open_request(self.pipeline, self.connector, submission, epoch)
+        live = open_request(self.pipeline, self.model, self.connector, submission, epoch)
         self.live[submission.request_id] = live
         for runtime in self.runtimes:
             try:

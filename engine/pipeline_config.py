@@ -50,7 +50,8 @@ class EdgeConfig:
     Attributes:
         source: The producing stage, or CLIENT for the request's text.
         target: The consuming stage, or CLIENT for the request's output.
-        adapter: Makes a request's conversion.
+        adapter: Makes a request's conversion from the model's folder and the request's
+            parameters; None at the client's end, where nothing is converted.
         capacity: The most that may be in flight, in units of `cost`.
         reserve: The largest cost of one chunk.
         cost: A payload's cost.
@@ -58,7 +59,7 @@ class EdgeConfig:
 
     source: str
     target: str
-    adapter: Callable[[SpeechParameters], Adapter]
+    adapter: Callable[[Path, SpeechParameters], Adapter] | None
     capacity: int
     reserve: int
     cost: Callable[[Any], int]

@@ -54,17 +54,20 @@ class ConditionedRunnerMixin(GPUModelRunner):
         self.inputs_embeds.gpu[: len(rows)].copy_(embeds)
         return (None, self.inputs_embeds.gpu[:num_input_tokens], *inputs[2:])
 
-    @torch.inference_mode()
-    def sample_tokens(self, grammar_output: GrammarOutput | None) -> Any:
+    # Upstream's decorator hides the method's type from the checker.
+    def sample_tokens(  # type: ignore[override]
+        self, grammar_output: GrammarOutput | None
+    ) -> Any:
         """Samples, completes each step's codes and sends them as the step's pooling output."""
         state = self.execute_model_state
-        output = super().sample_tokens(grammar_output)
+        output: Any = super().sample_tokens(grammar_output)  # type: ignore[type-var]
         model = self._conditioned_model()
         if state is None or model is None:
             return output
         if not isinstance(output, ModelRunnerOutput):
             raise TypeError("Conditioned stages need synchronous scheduling.")
-        self._complete_codes(model, state.sample_hidden_states, output)
+        with torch.inference_mode():
+            self._complete_codes(model, state.sample_hidden_states, output)
         return output
 
     def _complete_codes(
@@ -95,9 +98,10 @@ class OmniCPUWorker(CPUWorker):
 
     def init_device(self) -> None:
         """Sets the device up as upstream does, then takes the conditioned runner."""
-        super().init_device()
-        self.model_runner = ConditionedCPURunner(self.vllm_config, torch.device("cpu"))
+        super().init_device()  # type: ignore[no-untyped-call]
+        self.conditioned_runner = ConditionedCPURunner(self.vllm_config, torch.device("cpu"))
+        self.model_runner = self.conditioned_runner
 
     def feed_store(self) -> FeedStore:
         """The feeds of this replica, for the stage that drives it in the same process."""
-        return self.model_runner.feeds
+        return self.conditioned_runner.feeds

@@ -64,7 +64,8 @@ class LarkTalkerConfig(PretrainedConfig):
         self.codebook_sizes = tuple(codebook_sizes)
         self.predictor_hidden_size = predictor_hidden_size
         self.num_voices = num_voices
-        super().__init__(tie_word_embeddings=False, **others)
+        self.tie_word_embeddings = False
+        super().__init__(**others)
 
 
 def register_configuration() -> None:

@@ -47,6 +47,18 @@ CHECKPOINT_NAMES = WeightsMapper(
 """From the checkpoint's names to the modules', projections fused as vLLM wants them."""
 
 
+def talker_config(vllm_config: VllmConfig) -> LarkTalkerConfig:
+    """The Talker's own configuration.
+
+    Raises:
+        TypeError: The checkpoint is another model's.
+    """
+    config = vllm_config.model_config.hf_config
+    if not isinstance(config, LarkTalkerConfig):
+        raise TypeError(f"The configuration is a {type(config).__name__}, not LarkTalkerConfig.")
+    return config
+
+
 class LarkAttention(nn.Module):
     """Grouped-query attention with QK-norm and a sliding window."""
 
@@ -160,7 +172,7 @@ class LarkBackbone(nn.Module):
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         """Builds the layers from the configuration in `vllm_config`."""
         super().__init__()
-        config = vllm_config.model_config.hf_config
+        config = talker_config(vllm_config)
         self.layers = nn.ModuleList(
             LarkLayer(config, vllm_config.cache_config, f"{prefix}.layers.{index}")
             for index in range(config.num_hidden_layers)
@@ -254,7 +266,7 @@ class LarkTalker(nn.Module):
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         """Builds the model for `vllm_config.model_config.hf_config`."""
         super().__init__()
-        config = vllm_config.model_config.hf_config
+        config = talker_config(vllm_config)
         self.config = config
         self.row_width = 2 + config.lookahead
         self.codebooks = len(config.codebook_sizes)
