@@ -1,0 +1,31 @@
+"""`antiphon voices`."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.commands._options import ModelOption, PipelineOption, settings_with
+from engine import ConfigurationError
+from engine.pipeline_config import load_pipeline
+
+
+def voices(pipeline: PipelineOption = None, model: ModelOption = None) -> None:
+    """List the voices of a pipeline."""
+    settings = settings_with(pipeline=pipeline, model=model)
+    try:
+        config = load_pipeline(settings.pipeline)
+        description = config.describe(config.resolve(settings.model))
+    except ConfigurationError as failure:
+        Console(stderr=True).print(str(failure), style="red", markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    table = Table("voice", "language", "description", "aliases", box=None, pad_edge=False)
+    for voice in description.voices:
+        table.add_row(voice.name, voice.language, voice.description, ", ".join(voice.aliases))
+    Console().print(table)
+
+
+def register(cli: typer.Typer) -> None:
+    """Adds the command."""
+    cli.command()(voices)
