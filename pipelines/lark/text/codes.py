@@ -23,7 +23,7 @@ ADDRESS = re.compile(
 """Web and e-mail addresses."""
 
 LETTER = rf"[^\W\d_{''.join(sorted(FRACTION_SIGNS))}]"
-_PIECE = re.compile(rf"\d+|{LETTER}+(?:'{LETTER}+)*|[^\w]|_+")
+_PIECE = re.compile(rf"\d+|{LETTER}+(?:'{LETTER}+)*|_+|.")
 _HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z']+|[A-Z]+|[^A-Za-z']+")
 _NAMES_IN_ADDRESS = {
     ".": "dot", "-": "dash", "_": "underscore", ":": "colon", "?": "question mark", "~": "tilde",

@@ -72,7 +72,7 @@ class Phonemizer:
         self._silvers = self._g2p.lexicon.silvers
         self._tagger = self._g2p.tagger
         with open(os.path.join(hibari.g2p.ASSETS, "vocab.json"), encoding="utf-8") as file:
-            self._vocabulary: dict[str, int] = json.load(file)
+            self.vocabulary: dict[str, int] = json.load(file)
         self.dependence = lru_cache(maxsize=32768)(self._dependence)
         self.spelled = lru_cache(maxsize=4096)(self._spelled)
         self._free = lru_cache(maxsize=32768)(self._read_free)
@@ -80,7 +80,7 @@ class Phonemizer:
 
     def ids(self, phonemes: str) -> list[int]:
         """Return the ids of a phoneme string."""
-        vocabulary = self._vocabulary
+        vocabulary = self.vocabulary
         return [vocabulary[character] for character in phonemes if character in vocabulary]
 
     # -- words --------------------------------------------------------------------------------
