@@ -1,0 +1,1 @@
+"""Recipes of the weights that ship with the server."""

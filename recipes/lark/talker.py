@@ -1,0 +1,218 @@
+"""Step 3: train the Talker on the corpus of codes.
+
+    python -m recipes.lark.talker --data build/lark --minutes 50
+
+The learning rate follows the share of `--minutes` that is used up, so the training ends on time
+on any machine. A checkpoint is written every few minutes; the command goes on from it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+from tqdm import tqdm
+
+from recipes.lark.optimizer import optimizers
+from recipes.lark.talker_data import Batch, CodeCorpus, corrupted
+from recipes.lark.talker_model import Talker, TalkerConfig, window_mask
+
+WARM_UP_STEPS = 60
+CHECKPOINT_SECONDS = 120.0
+AVERAGE = 0.997
+CORRUPTION = 0.1
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to train."""
+
+    minutes: float
+    rows: int = 4
+    length: int = 256
+    rate: float = 2e-3
+    matrix_rate: float = 0.0
+    seed: int = 7
+    short: bool = False
+    half: bool = False
+
+
+def losses(model: Talker, batch: Batch, previous: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Return cross-entropy in nats and accuracy of every codebook, [codebooks] each."""
+    voice = torch.zeros(len(batch.codes), dtype=torch.long, device=batch.codes.device)
+    logits = model(batch.phonemes, voice, previous, batch.codes, mask)
+    entropies, accuracies = [], []
+    for index, scores in enumerate(logits):
+        target = batch.codes[..., index].reshape(-1)
+        flat = scores.reshape(len(target), -1).float()
+        entropies.append(functional.cross_entropy(flat, target))
+        accuracies.append((flat.detach().argmax(1) == target).float().mean())
+    return torch.stack(entropies), torch.stack(accuracies)
+
+
+@torch.no_grad()
+def evaluate(model: Talker, batches: Sequence[Batch], mask: Tensor) -> dict[str, Any]:
+    """Return held-out losses and accuracies."""
+    found = [losses(model, batch, batch.previous, mask) for batch in batches]
+    entropy = torch.stack([entropies for entropies, _ in found]).mean(0)
+    accuracy = torch.stack([accuracies for _, accuracies in found]).mean(0)
+    return {
+        "total": round(float(entropy.sum()), 3),
+        "nats": [round(value, 3) for value in entropy.tolist()],
+        "accuracy": [round(value, 3) for value in accuracy.tolist()],
+    }
+
+
+class Trainer:
+    """Model, optimisers, moving average and their checkpoint."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self.settings = settings
+        self.path = folder / "talker.pt"
+        self.log = folder / "talker.jsonl"
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        torch.manual_seed(settings.seed)
+        config = TalkerConfig()
+        self.corpus = CodeCorpus(folder / "codes.npz", config)
+        self.model = Talker(config).to(self.device)
+        _initialise(self.model)
+        self.average = Talker(config).to(self.device)
+        self.average.load_state_dict(self.model.state_dict())
+        self.optimizers = optimizers(
+            self.model, "model.layers", settings.matrix_rate, settings.rate
+        )
+        self.generator = torch.Generator().manual_seed(settings.seed)
+        self.steps, self.elapsed = 0, 0.0
+        if self.path.exists():
+            self._resume()
+
+    def _resume(self) -> None:
+        stored = torch.load(self.path, map_location=self.device, weights_only=True)
+        self.model.load_state_dict(stored["model"])
+        self.average.load_state_dict(stored["average"])
+        for optimizer, state in zip(self.optimizers, stored["optimizers"], strict=True):
+            optimizer.load_state_dict(state)
+        self.steps, self.elapsed = stored["steps"], stored["elapsed"]
+
+    def save(self) -> None:
+        """Write the checkpoint in one piece."""
+        temporary = self.path.with_suffix(".part")
+        torch.save(
+            {
+                "model": self.model.state_dict(),
+                "average": self.average.state_dict(),
+                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "steps": self.steps,
+                "elapsed": self.elapsed,
+            },
+            temporary,
+        )
+        temporary.replace(self.path)
+
+    def rate_factor(self) -> float:
+        """Return warm-up, then a constant, then a linear descent over the last 60 %."""
+        used = min(self.elapsed / (60 * self.settings.minutes), 1.0)
+        return min(1.0, (self.steps + 1) / WARM_UP_STEPS) * min(1.0, (1.0 - used) / 0.6 + 0.01)
+
+    def step(self, batch: Batch, mask: Tensor) -> float:
+        """Do one update and return the loss."""
+        config = self.model.config
+        previous = corrupted(batch.previous, config, self.generator, CORRUPTION)
+        moved = Batch(*(part.to(self.device) for part in (batch.phonemes, previous, batch.codes)))
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = group["base"] * self.rate_factor()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.half):
+            entropies, _ = losses(self.model, moved, moved.previous, mask)
+        loss = entropies.sum()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+        share = min(AVERAGE, (self.steps + 1) / (self.steps + 20))
+        with torch.no_grad():
+            torch._foreach_lerp_(
+                list(self.average.parameters()), list(self.model.parameters()), 1 - share
+            )
+        self.steps += 1
+        return float(loss.detach())
+
+    def run(self) -> None:
+        """Train until the time is used up."""
+        settings = self.settings
+        mask = window_mask(settings.length, self.model.config.sliding_window).to(self.device)
+        held_out = list(self.corpus.batches(4, settings.length, 0, self.corpus.held_out))
+        stream = self.corpus.batches(settings.rows, settings.length, settings.seed + self.steps)
+        last, saved, recent = time.monotonic(), time.monotonic(), float("nan")
+        progress = tqdm(total=settings.minutes * 60, initial=self.elapsed, unit="s", mininterval=5)
+        while self.elapsed < 60 * settings.minutes:
+            loss = self.step(next(stream), mask)
+            recent = loss if recent != recent else 0.98 * recent + 0.02 * loss
+            now = time.monotonic()
+            self.elapsed += now - last
+            progress.update(now - last)
+            last = now
+            if now - saved > CHECKPOINT_SECONDS:
+                self._report(held_out, mask, recent)
+                saved = last = time.monotonic()
+            progress.set_postfix(loss=f"{recent:.2f}", steps=self.steps)
+        self._report(held_out, mask, recent)
+
+    def _report(self, held_out: Sequence[Batch], mask: Tensor, recent: float) -> None:
+        self.save()
+        phonemes = self.steps * self.settings.rows * self.settings.length
+        figures = {
+            "minutes": round(self.elapsed / 60, 2),
+            "steps": self.steps,
+            "phonemes": phonemes,
+            "training": round(recent, 3),
+            "held_out": evaluate(self.average, held_out, mask) if held_out else {},
+        }
+        with self.log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(figures) + "\n")
+
+
+def _initialise(model: Talker) -> None:
+    """Small normal embeddings, so that a sum of ten of them has a size near one."""
+    for name, parameter in model.named_parameters():
+        if "embedding" in name:
+            torch.nn.init.normal_(parameter, std=0.3)
+        elif name.endswith(("o_proj.weight", "down_proj.weight")):
+            torch.nn.init.normal_(parameter, std=0.01)
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path("build/lark"))
+    parser.add_argument("--minutes", type=float, default=50.0)
+    parser.add_argument("--rows", type=int, default=4, help="rows of 256 phonemes in a batch")
+    parser.add_argument("--rate", type=float, default=2e-3)
+    parser.add_argument("--matrix-rate", type=float, default=0.0, help="of Muon; 0 for AdamW only")
+    parser.add_argument("--half", action="store_true", help="bfloat16 arithmetic")
+    options = parser.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
+    settings = Settings(
+        options.minutes,
+        options.rows,
+        rate=options.rate,
+        matrix_rate=options.matrix_rate,
+        half=options.half,
+    )
+    Trainer(options.data, settings).run()
+
+
+if __name__ == "__main__":
+    main()
