@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from pipelines.lark.text.characters import unspeakable
+from pipelines.lark.text.characters import fold, unspeakable
 from pipelines.lark.text.items import End, Spoken
 from pipelines.lark.text.lexer import Lexer
 from pipelines.lark.text.sentences import ItemReader
 from pipelines.lark.text.tables import SYMBOLS
 
-_SOMETHING = re.compile(rf"[^\W_]|[{re.escape(''.join(SYMBOLS))}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +25,12 @@ class TextReport:
 def inspect_text(text: str) -> TextReport:
     """Tell whether a text can be spoken and what will be left out, without reading it all."""
     left_out = tuple(unspeakable(text))
-    return TextReport(_SOMETHING.search(text) is not None and _is_speakable(text), left_out)
+    hopeful = any(map(_may_be_spoken, set(text)))
+    return TextReport(hopeful and _is_speakable(text), left_out)
+
+
+def _may_be_spoken(character: str) -> bool:
+    return any(c.isalnum() or c in SYMBOLS for c in fold(character) or "")
 
 
 def _is_speakable(text: str) -> bool:

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from enum import IntEnum
 
-from pipelines.lark.text.characters import clean, unspeakable
+from pipelines.lark.text.characters import ENTITY, clean, unspeakable
 from pipelines.lark.text.tables import HTML_BLOCKS, HTML_TAGS
 
 MAX_RUN = 64
@@ -21,7 +21,7 @@ MAX_RUN = 64
 MAX_TAG = 256
 """A "<" whose ">" is farther away than this is not a tag."""
 _CUT_AFTER = re.compile(r"[^\w\s](?=\w)")
-_STOP = re.compile(r"[\s<]")
+_STOP = re.compile(r"\s|<(?![^a-zA-Z/!])")
 _SPACE = re.compile(r"\s+")
 _NEWLINES = frozenset("\n\x0b\x0c\x85\u2028\u2029")
 _FULL_STOP = re.compile(r"[^。！？｡、，；：]*([。！？｡、，；：]+)[\"'”’」』）)\]》〉]*")
@@ -193,7 +193,7 @@ class Lexer:
         self._position = end
 
     def _emit(self, raw: str, start: int, full_stop: bool) -> None:
-        if raw.isascii() and "&" not in raw and raw.isprintable():
+        if raw.isascii() and raw.isprintable() and not ENTITY.search(raw):
             folded = raw
             starts, ends = (list(range(start + d, start + d + len(raw))) for d in (0, 1))
         else:

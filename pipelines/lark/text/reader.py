@@ -22,6 +22,8 @@ LONG_SENTENCE = 300
 """From here on a sentence is closed at the next pause."""
 MAX_PHRASE = 120
 """A phrase without a pause is cut at the next word after this many phonemes."""
+MAX_STEPS = 512
+"""A call to `read` looks at this many words and marks at most."""
 _ENDS = frozenset(".!?…")
 
 
@@ -100,13 +102,19 @@ class SpeechReader:
     def read(self) -> Phrase | None:
         """Return the next phrase whose reading is certain, None if more text is needed first.
 
-        One call reads a clause at most. After the last phrase of a closed text it returns None and
+        One call reads a clause at most. Where much text in a row is silent a phrase may be empty, so
+        that no call takes long. After the last phrase of a closed text it returns None and
         `finished` is true.
         """
         builder = _Builder()
-        while not self.finished:
+        for _ in range(MAX_STEPS):
+            if self.finished:
+                break
             try:
-                unit = self._peek(0)
+                if not self._units:
+                    self._pull()
+                    continue
+                unit = self._units[0]
                 if unit.span is not None:
                     self._speak(builder)
                 elif unit.kind:
@@ -115,14 +123,15 @@ class SpeechReader:
                 else:
                     self._end(builder, unit)
             except NeedMore:
-                break
+                self._skip_ends(builder)
+                return builder.phrase() if builder.ids else None
             if builder.ends_sentence:
                 break
             long = self._paused or len(builder.ids) > MAX_PHRASE
             if builder.ids and long and not self._at_end():
                 break
         self._skip_ends(builder)
-        return builder.phrase() if builder.ids else None
+        return None if self.finished and not builder.ids else builder.phrase()
 
     # -- from items to units ------------------------------------------------------------------
 
@@ -149,6 +158,8 @@ class SpeechReader:
 
     def _append_mark(self, character: str, kind: str, span: tuple[int, int] | None) -> None:
         tokens = self._tagging.tokens
+        if not tokens and kind != OPEN:
+            return
         self._units.append(
             _Unit(mark=character, kind=kind, span=span, sentence=self._tagging, first=len(tokens))
         )
@@ -236,7 +247,7 @@ class SpeechReader:
 
     def _mark(self, builder: _Builder, unit: _Unit) -> None:
         if unit.kind == OPEN:
-            self._opening += unit.mark
+            self._opening = (self._opening + unit.mark)[-2:]
         elif not self._spoken:
             return
         elif unit.kind == PAUSE:
@@ -287,10 +298,12 @@ class SpeechReader:
     def _at_end(self) -> bool:
         """Tell whether a closing mark or the end of the sentence comes next, if that is known."""
         try:
-            unit = self._peek(0)
+            if not self._units:
+                self._pull()
         except NeedMore:
             return False
-        return not unit.text and unit.kind != OPEN
+        unit = self._units[0] if self._units else None
+        return unit is not None and not unit.text and unit.kind != OPEN
 
     def _skip_ends(self, builder: _Builder) -> None:
         """After a sentence take further ends along, so that the end of the text is seen early."""

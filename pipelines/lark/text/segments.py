@@ -201,7 +201,9 @@ class Segments:
         if ".." in text:
             text = re.sub(r"\.{2,}", "…", text)
         text = text.replace("--", "—")
-        for character in text:
+        for character, previous in zip(text, " " + text, strict=False):
+            if character == previous:
+                continue
             if opening and character in ".!?,;:|":
                 continue
             if character in ".!?…":
