@@ -4,7 +4,14 @@ Everything named here may be used by `app`; it imports neither torch nor vLLM un
 started, so that environment variables which both read at import can be set before.
 """
 
-from engine.chunk import AudioPayload, Chunk, TextPayload, WordTiming
+from engine.chunk import (
+    AudioPayload,
+    Chunk,
+    TextPayload,
+    ToolCallPayload,
+    UsagePayload,
+    WordTiming,
+)
 from engine.errors import (
     ConfigurationError,
     EngineClosedError,
@@ -15,6 +22,8 @@ from engine.errors import (
     StageError,
 )
 from engine.request import (
+    Chat,
+    ChatMessage,
     EngineHealth,
     OmniRequest,
     PipelineDescription,
@@ -22,11 +31,15 @@ from engine.request import (
     StageStatus,
     TextInput,
     TextReport,
+    Tool,
+    ToolCall,
     VoiceDescription,
 )
 
 __all__ = [
     "AudioPayload",
+    "Chat",
+    "ChatMessage",
     "Chunk",
     "ConfigurationError",
     "EngineClosedError",
@@ -43,6 +56,10 @@ __all__ = [
     "TextInput",
     "TextPayload",
     "TextReport",
+    "Tool",
+    "ToolCall",
+    "ToolCallPayload",
+    "UsagePayload",
     "VoiceDescription",
     "WordTiming",
 ]

@@ -53,6 +53,38 @@ class TextPayload:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCallPayload:
+    """A call of a client's function, complete and valid.
+
+    Attributes:
+        call_id: Names the call.
+        name: The function.
+        arguments: Its arguments as a JSON text.
+    """
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePayload:
+    """What a Thinker's answer took; the last payload of its stream.
+
+    Attributes:
+        input_tokens: Tokens of the conversation.
+        cached_tokens: How many of those were not computed again.
+        output_tokens: Tokens of the answer.
+        truncated: Whether the answer ended at the token limit.
+    """
+
+    input_tokens: int
+    cached_tokens: int
+    output_tokens: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class WordTiming:
     """When one written word of the input is heard.
 
@@ -78,7 +110,7 @@ class AudioPayload:
     Attributes:
         samples: float32 in [-1, 1], shape [samples].
         sample_rate: Samples a second.
-        words: Words whose sound begins in this chunk, in order.
+        words: Words whose end is known now and whose sound has begun by this chunk, in order.
     """
 
     samples: npt.NDArray[np.float32]

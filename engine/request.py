@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, Literal
 
 from engine.chunk import TextPayload
 from engine.errors import InvalidRequestError
@@ -126,13 +127,82 @@ class SpeechParameters:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a client's function that the Thinker asked for.
+
+    Attributes:
+        call_id: Names the call; its result refers to it.
+        name: The function.
+        arguments: Its arguments as a JSON text.
+    """
+
+    call_id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message of a conversation.
+
+    Attributes:
+        role: Who speaks.
+        text: What is said, or a tool's result.
+        tool_calls: Calls that an assistant's message asked for.
+        tool_call_id: The call that a tool's message answers.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the client offers.
+
+    Attributes:
+        name: Its name.
+        description: What it does, for the Thinker.
+        parameters: JSON schema of its arguments.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """What a Thinker answers.
+
+    Attributes:
+        messages: The conversation so far, the oldest first.
+        tools: Functions that may be called.
+        tool_choice: `auto`, `none`, `required`, or a function's name.
+        max_tokens: The most tokens of the answer; None leaves it to the deployment.
+        temperature: Sampling temperature; None leaves it to the pipeline.
+    """
+
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = "auto"
+    max_tokens: int | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class OmniRequest:
     """One request.
 
     Attributes:
         request_id: Unique among live requests.
-        text: What to speak.
+        text: What to speak; on routes that begin at a Thinker it stays unused.
         parameters: How to speak it.
+        route: The pipeline's way for this request, `speech` or (with a Thinker) `chat`, where
+            the answer comes as text and speech, or `chat_text`, as text alone.
+        chat: What the Thinker answers, on routes that begin there.
         session: The duplex session this belongs to; a newer epoch of it fences older ones.
         tenant: Whose fair turn this takes in the waiting line (an API key's digest, say).
         deadline: Seconds from submission after which the request is ended; None means the
@@ -145,6 +215,8 @@ class OmniRequest:
     session: str | None = None
     tenant: str = ""
     deadline: float | None = None
+    route: str = "speech"
+    chat: Chat | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +259,7 @@ class PipelineDescription:
         voices: The voices, the default first.
         sample_rate: Samples a second of the audio chunks.
         word_timings: Whether audio chunks carry word timings.
+        routes: The ways that requests may take.
     """
 
     name: str
@@ -194,6 +267,7 @@ class PipelineDescription:
     voices: tuple[VoiceDescription, ...]
     sample_rate: int
     word_timings: bool
+    routes: tuple[str, ...] = ("speech",)
 
 
 class StageStatus(StrEnum):
