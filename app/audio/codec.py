@@ -46,10 +46,13 @@ CODECS = {
         container="mp3",
         encoder="libmp3lame",
         sample_format="s16p",
-        bit_rate=64_000,
+        bit_rate=80_000,
         # LAME's own delay of 576 samples and the decoder's of 529. A streamed MP3 has no place to
         # declare them, since the tag that does also states the length.
         delay=1105,
+        # Without the bit reservoir each frame leaves as soon as it is made: the first after 60 ms
+        # of sound instead of 100, and a listener may join or lose one without losing its followers.
+        encoder_options={"reservoir": "0"},
         streaming_options={"write_xing": "0", "id3v2_version": "0"},
     ),
     AudioFormat.OPUS: Codec(
