@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -147,7 +147,7 @@ class AsyncOmniEngine:
         )
         return EngineHealth(ready, stages, self._line.running, self._line.waiting)
 
-    async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
+    async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
         """Runs a request and gives its chunks as they are made.
 
         Closing the generator aborts the request. After the first chunk every failure is a final
@@ -159,7 +159,7 @@ class AsyncOmniEngine:
             EngineClosedError: The engine is closing.
         """
         started = time.monotonic()
-        self._pipeline.check(request.parameters)
+        self._check(request)
         ticket = self._enter(request)
         live: LiveRequest | None = None
         stream = ClientStream(self._loop, partial(self._host.post, _nothing))
@@ -173,6 +173,14 @@ class AsyncOmniEngine:
             self._leave(request.request_id)
             if live is not None and live.unfinished:
                 await asyncio.shield(self.abort(request.request_id))
+
+    def _check(self, request: OmniRequest) -> None:
+        self._pipeline.check(request.parameters)
+        routes = self._pipeline.routes
+        if request.route not in routes:
+            raise InvalidRequestError(
+                "route", f"There is no route {request.route!r}; this pipeline has {routes}."
+            )
 
     def _enter(self, request: OmniRequest) -> _Ticket:
         if self._closed:
@@ -219,6 +227,7 @@ class AsyncOmniEngine:
         submission = Submission(
             request_id=request.request_id,
             session=request.session,
+            route=request.route,
             parameters=request.parameters,
             started=started,
             deadline_at=started + self._deadline(request),
@@ -233,9 +242,12 @@ class AsyncOmniEngine:
             self._host.post(partial(self._cancel, request.request_id))
             raise
         stream.attach(live.client)
-        forward = partial(self._forward_text, request.request_id, request.text)
-        request.text.listen(forward)
-        forward()
+        if request.chat is not None:
+            self._post_input(request.request_id, [request.chat], closed=True)
+        else:
+            forward = partial(self._forward_text, request.request_id, request.text)
+            request.text.listen(forward)
+            forward()
         return live
 
     def _text_consumed(self, text: TextInput, characters: int) -> None:
@@ -244,7 +256,10 @@ class AsyncOmniEngine:
     def _forward_text(self, request_id: str, text: TextInput) -> None:
         pieces, closed = text.take()
         if pieces or closed:
-            self._host.post(partial(self._orchestrator.add_text, request_id, pieces, closed))
+            self._post_input(request_id, pieces, closed)
+
+    def _post_input(self, request_id: str, payloads: Sequence[Any], closed: bool) -> None:
+        self._host.post(partial(self._orchestrator.add_input, request_id, payloads, closed))
 
     def _cancel(self, request_id: str) -> None:
         self._orchestrator.cancel(request_id, ErrorCode.CANCELLED, "The request was cancelled.")
@@ -286,7 +301,7 @@ class AsyncOmniEngine:
             async for chunk in chunks:
                 if chunk.error is not None:
                     raise RuntimeError(f"Warming up failed: {chunk.error.message}")
-                if chunk.payload is not None:
+                if isinstance(chunk.payload, AudioPayload):
                     seconds += chunk.payload.seconds
         if seconds == 0.0:
             raise RuntimeError("Warming up made no sound.")

@@ -79,6 +79,20 @@ def inspect_architectures(vllm: ModuleType, names: list[str]) -> dict[str, str |
     return results
 
 
+def try_kernels(torch: ModuleType) -> str | None:
+    """Loads vLLM's native kernels; gives what went wrong."""
+    # Imported here, since importing this module must not need vLLM.
+    from vllm.platforms import current_platform
+
+    try:
+        current_platform.import_kernels()
+        # vLLM only logs a library that does not load; its operators are missing then.
+        _ = torch.ops._C.silu_and_mul
+    except IMPORT_FAILURES as error:
+        return _first_line(error)
+    return None
+
+
 def report(architectures: list[str]) -> dict[str, Any]:
     """Everything that this module can tell; the values are plain data."""
     modules: dict[str, ModuleType | None] = {}
@@ -90,6 +104,7 @@ def report(architectures: list[str]) -> dict[str, Any]:
         "vllm": vllm_version(),
         "supported_vllm": list(SUPPORTED_VLLM),
         "torch": None,
+        "kernels": None,
         "architectures": {},
     }
     torch, vllm = modules["torch"], modules["vllm"]
@@ -100,6 +115,8 @@ def report(architectures: list[str]) -> dict[str, Any]:
             "gpu": torch.cuda.is_available(),
             "threads": torch.get_num_threads(),
         }
+    if torch is not None and vllm is not None:
+        result["kernels"] = try_kernels(torch)
     if vllm is not None:
         result["architectures"] = inspect_architectures(vllm, architectures)
     return result

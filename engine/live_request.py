@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.adapter import Adapter, IdentityAdapter
-from engine.chunk import AudioPayload
+from engine.chunk import AudioPayload, TextPayload
 from engine.connector import EdgeKey, OmniConnector
 from engine.errors import StageError
 from engine.listener import Listener
@@ -34,6 +34,7 @@ class Submission:
     Attributes:
         request_id: Its identifier.
         session: The duplex session it belongs to, if any.
+        route: The pipeline's way for it.
         parameters: How to speak.
         started: When it was submitted, on the monotonic clock.
         deadline_at: When it is ended, on the monotonic clock.
@@ -43,6 +44,7 @@ class Submission:
 
     request_id: str
     session: str | None
+    route: str
     parameters: SpeechParameters
     started: float
     deadline_at: float
@@ -60,7 +62,7 @@ class LiveRequest:
         intakes: By stage, the end of the edge into it.
         outputs: By stage, the beginnings of the edges out of it.
         client: The edges that end at the client.
-        text: The edge that brings the client's text.
+        entry: The edge that brings the client's input.
         listener: The simulated player.
         unfinished: Stages that have not ended yet.
     """
@@ -70,7 +72,7 @@ class LiveRequest:
     intakes: dict[str, Intake]
     outputs: dict[str, list[ChunkTransferAdapter]]
     client: list[ChunkTransferAdapter]
-    text: ChunkTransferAdapter
+    entry: ChunkTransferAdapter
     listener: Listener
     unfinished: set[str]
     stalled_since: dict[str, float] = field(default_factory=dict)
@@ -99,7 +101,7 @@ class LiveRequest:
             return False
         if chunk.payload is not None:
             intake.adapter.push(chunk.payload)
-            if intake.transfer is self.text:
+            if intake.transfer is self.entry and isinstance(chunk.payload, TextPayload):
                 self.submission.on_text_consumed(len(chunk.payload.text))
         if chunk.final:
             intake.adapter.close()
@@ -146,10 +148,11 @@ def open_request(
     epoch: int,
 ) -> LiveRequest:
     """Opens a request's edges and adapters."""
+    stages = pipeline.stages_of(submission.route)
     intakes: dict[str, Intake] = {}
-    outputs: dict[str, list[ChunkTransferAdapter]] = {s.name: [] for s in pipeline.stages}
+    outputs: dict[str, list[ChunkTransferAdapter]] = {stage: [] for stage in stages}
     client: list[ChunkTransferAdapter] = []
-    for edge in pipeline.edges:
+    for edge in pipeline.edges_of(submission.route):
         transfer = _open_edge(edge, connector, submission.request_id, epoch)
         if edge.source != CLIENT:
             outputs[edge.source].append(transfer)
@@ -159,16 +162,16 @@ def open_request(
             make = edge.adapter
             adapter = IdentityAdapter() if make is None else make(model, submission.parameters)
             intakes[edge.target] = Intake(transfer, adapter)
-    text = next(i.transfer for i in intakes.values() if i.transfer.key.source == CLIENT)
+    entry = next(i.transfer for i in intakes.values() if i.transfer.key.source == CLIENT)
     return LiveRequest(
         submission=submission,
         epoch=epoch,
         intakes=intakes,
         outputs=outputs,
         client=client,
-        text=text,
+        entry=entry,
         listener=Listener(submission.started),
-        unfinished={stage.name for stage in pipeline.stages},
+        unfinished=set(stages),
     )
 
 

@@ -7,11 +7,11 @@ and cancellation down, and never looks into a stage's own scheduling.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from engine.chunk import TextPayload
 from engine.connector import OmniConnector
 from engine.errors import EngineClosedError, ErrorCode, StageError
 from engine.faults import STAGE_FAULTS
@@ -74,6 +74,8 @@ class Orchestrator:
         live = open_request(self.pipeline, self.model, self.connector, submission, epoch)
         self.live[submission.request_id] = live
         for runtime in self.runtimes:
+            if runtime.name not in live.unfinished:
+                continue
             try:
                 runtime.place(submission.request_id, submission.parameters)
             except STAGE_FAULTS as fault:
@@ -96,15 +98,15 @@ class Orchestrator:
         if request_id is not None:
             self.cancel(request_id, ErrorCode.CANCELLED, "The session has ended.")
 
-    def add_text(self, request_id: str, pieces: list[TextPayload], closed: bool) -> None:
-        """Takes text of a live request in; text of an ended one is dropped."""
+    def add_input(self, request_id: str, payloads: Sequence[Any], closed: bool) -> None:
+        """Takes input of a live request in; that of an ended one is dropped."""
         live = self.live.get(request_id)
         if live is None:
             return
-        for piece in pieces:
-            live.text.send(piece)
+        for payload in payloads:
+            live.entry.send(payload)
         if closed:
-            live.text.send(None, final=True)
+            live.entry.send(None, final=True)
 
     def cancel(self, request_id: str, code: ErrorCode, message: str) -> None:
         """Takes a request out of every queue, batch and KV block, at once; idempotent."""

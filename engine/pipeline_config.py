@@ -48,13 +48,14 @@ class EdgeConfig:
     """The way from one stage to the next.
 
     Attributes:
-        source: The producing stage, or CLIENT for the request's text.
+        source: The producing stage, or CLIENT for the request's input.
         target: The consuming stage, or CLIENT for the request's output.
         adapter: Makes a request's conversion from the model's folder and the request's
-            parameters; None at the client's end, where nothing is converted.
+            parameters; None where nothing is converted.
         capacity: The most that may be in flight, in units of `cost`.
         reserve: The largest cost of one chunk.
         cost: A payload's cost.
+        routes: The routes that lead over this edge.
     """
 
     source: str
@@ -63,6 +64,7 @@ class EdgeConfig:
     capacity: int
     reserve: int
     cost: Callable[[Any], int]
+    routes: tuple[str, ...] = ("speech",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class PipelineConfig:
     Attributes:
         name: The pipeline's name.
         stages: From upstream to downstream.
-        edges: Every stage has one edge in; the graph starts and ends at CLIENT.
+        edges: On every route each stage has one edge in, and the route starts and ends at CLIENT.
         describe: What clients may know, from the model's folder.
         resolve: The folder of a model; None means the default model.
         check: Raises InvalidRequestError for parameters that the pipeline cannot serve.
@@ -106,21 +108,39 @@ class PipelineConfig:
                     raise ConfigurationError(
                         f"Pipeline {self.name!r} has an edge to {end!r}, which is no stage."
                     )
-        for name in names:
-            ways_in = [edge for edge in self.edges if edge.target == name]
+        for route in self.routes:
+            self._check_route(route)
+
+    def _check_route(self, route: str) -> None:
+        edges = self.edges_of(route)
+        for end, place in (("source", "starts"), ("target", "ends")):
+            at_client = [e for e in edges if (e.source if end == "source" else e.target) == CLIENT]
+            if not at_client or (end == "source" and len(at_client) > 1):
+                raise ConfigurationError(
+                    f"Route {route!r} of pipeline {self.name!r} {place} {len(at_client)} times "
+                    "at the client."
+                )
+        for stage in self.stages_of(route):
+            ways_in = [edge for edge in edges if edge.target == stage]
             if len(ways_in) != 1:
                 raise ConfigurationError(
-                    f"Stage {name!r} of pipeline {self.name!r} has {len(ways_in)} edges in; "
-                    "it needs exactly one."
+                    f"Stage {stage!r} has {len(ways_in)} edges in on route {route!r} of pipeline "
+                    f"{self.name!r}; it needs exactly one."
                 )
 
-    def edge_into(self, stage: str) -> EdgeConfig:
-        """The one edge into a stage."""
-        return next(edge for edge in self.edges if edge.target == stage)
+    @property
+    def routes(self) -> tuple[str, ...]:
+        """The names of all routes, in the order of the edges that name them."""
+        return tuple(dict.fromkeys(route for edge in self.edges for route in edge.routes))
 
-    def edges_out_of(self, stage: str) -> list[EdgeConfig]:
-        """The edges out of a stage, to the client included."""
-        return [edge for edge in self.edges if edge.source == stage]
+    def edges_of(self, route: str) -> list[EdgeConfig]:
+        """The edges of a route."""
+        return [edge for edge in self.edges if route in edge.routes]
+
+    def stages_of(self, route: str) -> list[str]:
+        """The stages of a route, upstream first."""
+        ends = {end for edge in self.edges_of(route) for end in (edge.source, edge.target)}
+        return [stage.name for stage in self.stages if stage.name in ends]
 
 
 def load_pipeline(name: str) -> PipelineConfig:
