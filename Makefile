@@ -17,28 +17,33 @@ TESTS ?=
 ENVIRONMENT := .venv
 BIN := $(ENVIRONMENT)/bin
 SET_UP := $(PYTHON) scripts/set_up.py --environment $(ENVIRONMENT) --backend $(EXTRA)
-TEST_PROGRAMS := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium node:nodejs g++:g++
+SERVER_PACKAGES := libnuma.so.1:libnuma1
+TEST_PACKAGES := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium node:nodejs g++:g++
 
-.PHONY: help setup setup-development programs serve test lint format doctor clean
+.PHONY: help setup setup-development system-packages system-packages-for-tests
+.PHONY: serve test lint format doctor clean
 
 help:  ## lists what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup:  ## makes the environment .venv with everything the server needs
+setup: system-packages  ## makes the environment .venv with everything the server needs
 	@$(SET_UP)
+
+setup-development: system-packages
+	@$(SET_UP) --extra dev
+
+system-packages:
+	@scripts/install_system_packages.sh "the server" $(SERVER_PACKAGES)
+
+system-packages-for-tests:
+	@scripts/install_system_packages.sh "the test suite" $(TEST_PACKAGES)
 
 serve: setup  ## sets up, prepares the models and starts the server on 127.0.0.1:8000
 	@$(BIN)/antiphon models fetch --for serve
 	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) $(ARGUMENTS)
 
-setup-development:
-	@$(SET_UP) --extra dev
-
-programs:
-	@scripts/install_system_packages.sh $(TEST_PROGRAMS)
-
-test: programs lint  ## installs what the tests need, then checks and tests everything
-	@$(BIN)/antiphon models fetch --for serve --for test
+test: system-packages-for-tests lint  ## installs what the tests need, then checks and tests it all
+	@$(BIN)/antiphon models fetch --for test
 	@echo "Running the tests."
 	@$(BIN)/python -m pytest $(TESTS)
 

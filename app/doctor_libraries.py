@@ -47,6 +47,10 @@ def check_libraries(report: dict[str, Any] | str) -> Iterator[Finding]:
     else:
         message = f"{report['vllm'] or 'Not installed'}; supported: {', '.join(supported)}."
         yield Finding("vLLM", Severity.WRONG, message, SETUP)
+    if report["kernels"] is not None:
+        message = f"Its native kernels do not load: {report['kernels']}."
+        mend = "On Debian: apt-get install libnuma1; if that is there, run: make clean setup"
+        yield Finding("vLLM's kernels", Severity.WRONG, message, mend)
     for name, problem in report["imports"].items():
         if problem is not None:
             mend = REPAIR if name in ("torchvision", "torchaudio") else SETUP

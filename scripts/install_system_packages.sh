@@ -1,24 +1,34 @@
 #!/bin/sh
-# Installs the Debian packages that the tests use, where they are missing.
+# Installs Debian packages where what they bring is missing.
 #
-# usage: install_system_packages.sh COMMAND:PACKAGE ...
+# usage: install_system_packages.sh PURPOSE WANTED:PACKAGE ...
 #
-# A package counts as there when its command is found, so that programs installed in any other way
-# are used as they are. apt-get is asked only when something is missing.
+# WANTED is a command or, with ".so" in its name, a shared library. What is found counts as there
+# however it was installed. apt-get is asked only when something is missing.
 set -eu
+
+purpose=$1
+shift
+
+is_there() {
+    case $1 in
+    *.so*) PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -qF "$1" ;;
+    *) command -v "$1" >/dev/null 2>&1 ;;
+    esac
+}
 
 missing=""
 for pair in "$@"; do
-    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair#*:}"
+    is_there "${pair%%:*}" || missing="$missing ${pair#*:}"
 done
 if [ -z "$missing" ]; then
-    echo "The programs that the tests use are all there."
+    echo "The system has what $purpose needs."
     exit 0
 fi
 
-echo "Installing the Debian packages that the tests use:$missing"
+echo "Installing the Debian packages that $purpose needs:$missing"
 if ! command -v apt-get >/dev/null 2>&1; then
-    echo "There is no apt-get here. Please install these programs yourself:$missing" >&2
+    echo "There is no apt-get here. Please install what these Debian packages bring:$missing" >&2
     exit 1
 fi
 if [ "$(id -u)" -eq 0 ]; then

@@ -35,7 +35,14 @@ STAMP = "antiphon-setup.json"
 INPUTS = ("pyproject.toml", "constraints/{backend}.txt", "scripts/set_up.py")
 """The files that decide what is installed."""
 
-CHECK = "import torch, torchvision, torchaudio, transformers, vllm; print(vllm.__version__)"
+CHECK = """
+import torch, torchvision, torchaudio, transformers, vllm
+from vllm.platforms import current_platform
+current_platform.import_kernels()
+torch.ops._C.silu_and_mul
+print(vllm.__version__)
+"""
+"""Imports what the server imports; the last but one line fails without vLLM's native kernels."""
 
 
 class SetUpError(Exception):
@@ -142,8 +149,8 @@ def install(root: Path, environment: Path, backend: str, extras: list[str]) -> N
     )
     if tried.returncode != 0:
         raise SetUpError(
-            f"The installed packages do not import:\n{tried.stderr[-3000:]}\n"
-            f"`make clean` and `make setup` make the environment anew."
+            f"The installed packages cannot be imported:\n{tried.stderr[-3000:]}\n"
+            "`make clean` and `make setup` make the environment anew."
         )
     say(f"  all imports work; vLLM {tried.stdout.split()[-1]}")
 

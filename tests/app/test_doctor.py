@@ -24,6 +24,7 @@ def sound_report() -> dict[str, Any]:
         "vllm": "0.32.0",
         "supported_vllm": ["0.32.0"],
         "torch": {"version": "2.13.0+cpu", "cuda": None, "gpu": False, "threads": 1},
+        "kernels": None,
         "architectures": {"SomeOmniModel": None},
     }
 
@@ -58,6 +59,13 @@ def test_a_broken_torchvision_is_wrong_and_the_repair_is_named() -> None:
 def test_a_model_class_that_vllm_cannot_inspect_is_wrong() -> None:
     report = {**sound_report(), "architectures": {"SomeOmniModel": "ImportError: no"}}
     assert read(report)["vLLM's SomeOmniModel"].severity is Severity.WRONG
+
+
+def test_kernels_that_do_not_load_are_wrong_and_the_library_is_named() -> None:
+    report = {**sound_report(), "kernels": "AttributeError: no silu_and_mul"}
+    finding = read(report)["vLLM's kernels"]
+    assert finding.severity is Severity.WRONG
+    assert "libnuma1" in (finding.mend or "")
 
 
 def test_a_cuda_build_without_a_gpu_is_a_warning() -> None:
@@ -96,6 +104,7 @@ def test_the_libraries_of_this_environment_are_sound() -> None:
     assert isinstance(report, dict), report
     assert set(report["imports"].values()) == {None}
     assert report["vllm"] in report["supported_vllm"]
+    assert report["kernels"] is None
     assert report["architectures"] == {"NoSuchModel": "this vLLM does not know it"}
 
 
