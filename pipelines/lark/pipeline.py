@@ -83,7 +83,7 @@ def build_code2wav(folder: Path, deployment: StageDeployment) -> Replica:
     """One batched decoder."""
     from engine.generation import GenerationReplica
     from pipelines.lark.code2wav import LarkCode2Wav
-    from pipelines.lark.loading import load_code2wav
+    from pipelines.lark.decoder import load_code2wav
 
     return GenerationReplica.of(LarkCode2Wav(load_code2wav(folder).decoder), deployment)
 
@@ -97,7 +97,7 @@ def _phonemizer() -> Phonemizer:
 
 @functools.cache
 def _codec(folder: Path) -> Codec:
-    from pipelines.lark.loading import load_code2wav
+    from pipelines.lark.decoder import load_code2wav
 
     return load_code2wav(folder).codec
 
