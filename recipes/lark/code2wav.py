@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 from tqdm import tqdm
@@ -126,7 +126,9 @@ class Trainer:
     def step(self, batch: FrameBatch) -> Tensor:
         """Do one update and return the parts of the loss."""
         used = min(self.elapsed / (60 * self.settings.minutes), 1.0)
-        factor = min(1.0, (self.steps + 1) / WARM_UP_STEPS) * 0.5 * (1.01 + np.cos(np.pi * used))
+        factor = (
+            min(1.0, (self.steps + 1) / WARM_UP_STEPS) * 0.5 * (1.01 + math.cos(math.pi * used))
+        )
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate * factor
         parts = losses(self.model(batch.features), batch)

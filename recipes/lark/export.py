@@ -53,6 +53,8 @@ def run(data: Path, folder: Path) -> None:
     save_file(halved(talker["average"]), folder / "talker.safetensors")
     named = {f"codebook.{name}": books[name] for name in ("pitch", "energy", "encoding")}
     save_file(halved(decoder["average"] | named), folder / "code2wav.safetensors")
+    for path in folder.glob("*.safetensors"):
+        path.chmod(0o644)
     config = configuration(
         TalkerConfig(), DecoderConfig(right=tuple(decoder["right"])), books["statistics"]
     )

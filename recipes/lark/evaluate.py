@@ -1,0 +1,159 @@
+"""Step 6: judge exported weights on the evaluation sentences, the teacher beside them.
+
+    python -m recipes.lark.evaluate --data build/lark --weights pipelines/lark/weights
+
+Speaks every sentence free-running in plain torch, then counts Whisper's word errors and averages
+DistillMOS and the speaker similarity. Results of a sentence are kept, so the command can go on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import os
+import wave
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from tqdm import tqdm
+
+from recipes.lark.corpus import EVALUATION
+from recipes.lark.judges import NaturalnessJudge, SpeakerEncoder, Transcriber, resampled
+from recipes.lark.speak import Voice, write_wave
+from recipes.lark.teacher import SAMPLE_RATE, FeatureTeacher
+from recipes.lark.words_error import align, normalised
+
+FloatArray = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Item:
+    """One evaluation sentence."""
+
+    name: str
+    kind: str
+    text: str
+
+
+class Speaker(Protocol):
+    """Whatever turns sentences, given as phoneme ids, into sound at 24 kHz."""
+
+    def __call__(self, utterances: list[list[int]]) -> FloatArray:
+        """Return the sound of one text."""
+
+
+def read_items(path: Path, limit: int = 0) -> list[Item]:
+    """Return the evaluation sentences; a limit takes them evenly from the whole file."""
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    items = [Item(row["id"], row["kind"], row["text"]) for row in rows]
+    return items[:: max(len(items) // limit, 1)][:limit] if limit else items
+
+
+def read_wave(path: Path) -> FloatArray:
+    """Return mono 16-bit samples as floats."""
+    with wave.open(str(path), "rb") as file:
+        raw = np.frombuffer(file.readframes(file.getnframes()), "<i2")
+    return (raw / 32768).astype(np.float32)
+
+
+def speak_all(items: list[Item], folder: Path, teacher: FeatureTeacher, speaker: Speaker) -> None:
+    """Write one sound file for each sentence that has none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for item in tqdm(items, desc=folder.name, mininterval=5):
+        path = folder / f"{item.name}.wav"
+        if not path.exists():
+            write_wave(path, speaker([teacher.ids(p) for p in teacher.phonemes(item.text)]))
+
+
+def judge(items: list[Item], folder: Path, judges: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return transcript, naturalness and speaker vector of each sentence; kept in a file."""
+    path = folder / "judged.json"
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for item in tqdm(items, desc=f"judging {folder.name}", mininterval=5):
+        if item.name in found:
+            continue
+        samples = resampled(read_wave(folder / f"{item.name}.wav"), SAMPLE_RATE)
+        found[item.name] = {
+            "heard": judges["transcribe"](samples),
+            "naturalness": judges["naturalness"](samples),
+            "speaker": judges["speaker"].embed(samples).tolist(),
+            "seconds": len(samples) / 16_000,
+        }
+        path.write_text(json.dumps(found), encoding="utf-8")
+    return found
+
+
+def summary(
+    items: list[Item], found: dict[str, dict[str, Any]], base: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
+    """Return the figures of one system; similarity is to `base`, over sentences above 1.6 s."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    similarity = []
+    for item in items:
+        result = align(normalised(item.text), normalised(found[item.name]["heard"]))
+        for kind in (item.kind, "all"):
+            for index, value in enumerate(
+                (result.words, result.errors, result.deleted, result.inserted)
+            ):
+                counts[kind][index] += value
+        if found[item.name]["seconds"] > 1.6:
+            ours, theirs = found[item.name]["speaker"], base[item.name]["speaker"]
+            similarity.append(float(np.dot(ours, theirs)))
+    return {
+        "WER %": round(100 * counts["all"][1] / counts["all"][0], 2),
+        "deleted": counts["all"][2],
+        "inserted": counts["all"][3],
+        "DistillMOS": round(float(np.mean([found[item.name]["naturalness"] for item in items])), 3),
+        "similarity": round(float(np.mean(similarity)), 3) if similarity else None,
+        "WER % by kind": {
+            kind: round(100 * errors / words, 2)
+            for kind, (words, errors, *_) in sorted(counts.items())
+            if kind != "all"
+        },
+    }
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--data", type=Path, default=Path("build/lark"))
+    parser.add_argument("--weights", type=Path, default=Path("pipelines/lark/weights"))
+    parser.add_argument("--name", default="lark", help="folder of this system's sounds")
+    parser.add_argument("--limit", type=int, default=0, help="sentences, 0 for all")
+    parser.add_argument("--temperature", type=float, default=0.0)
+    options = parser.parse_args()
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
+    items, teacher = read_items(EVALUATION, options.limit), FeatureTeacher()
+    voice = Voice(options.weights)
+
+    def lark(utterances: list[list[int]]) -> FloatArray:
+        return voice.samples(voice.codes(utterances, options.temperature))
+
+    def original(utterances: list[list[int]]) -> FloatArray:
+        return np.concatenate([teacher.speak(ids) for ids in utterances])
+
+    root = options.data / "evaluation"
+    systems: dict[str, Speaker] = {"teacher": original, options.name: lark}
+    for name, speaker in systems.items():
+        speak_all(items, root / name, teacher, speaker)
+    judges = {
+        "transcribe": Transcriber(options.data / "whisper-base", torch.get_num_threads()),
+        "naturalness": NaturalnessJudge(),
+        "speaker": SpeakerEncoder().eval(),
+    }
+    judged = {name: judge(items, root / name, judges) for name in systems}
+    for name, found in judged.items():
+        print(json.dumps({"system": name, **summary(items, found, judged["teacher"])}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Word error rate on texts in one spelling: numbers, titles and signs as words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_ONES = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+    "fifteen sixteen seventeen eighteen nineteen"
+).split()
+_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+_SCALES = ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
+_ORDINALS = {
+    "one": "first",
+    "two": "second",
+    "three": "third",
+    "five": "fifth",
+    "eight": "eighth",
+    "nine": "ninth",
+    "twelve": "twelfth",
+}
+_SPELLINGS = {
+    "mr": "mister",
+    "mrs": "missus",
+    "ms": "miss",
+    "dr": "doctor",
+    "st": "saint",
+    "ok": "okay",
+    "pm": "p m",
+    "am": "a m",
+    "km": "kilometers",
+    "kg": "kilograms",
+    "colour": "color",
+    "neighbour": "neighbor",
+    "metres": "meters",
+    "litre": "liter",
+    "gray": "grey",
+    "oclock": "o clock",
+    "minus": "minus",
+    "yeah": "yeah",
+    "alright": "all right",
+    "cancelling": "canceling",
+    "elevators": "elevators",
+    "youve": "you have",
+    "wouldve": "would have",
+    "couldve": "could have",
+    "gonna": "going to",
+}
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?")
+
+
+def number_words(value: int) -> str:
+    """Return a whole number in words, without 'and'."""
+    for scale, name in _SCALES:
+        if value >= scale:
+            rest = number_words(value % scale) if value % scale else ""
+            return f"{number_words(value // scale)} {name} {rest}".strip()
+    if value < 20:
+        return _ONES[value]
+    return f"{_TENS[value // 10]} {_ONES[value % 10] if value % 10 else ''}".strip()
+
+
+def _year_words(value: int) -> str:
+    century, rest = divmod(value, 100)
+    if 1100 <= value < 2100 and century != 20 and rest:
+        low = f"oh {_ONES[rest]}" if rest < 10 else number_words(rest)
+        return f"{number_words(century)} {low}"
+    if value >= 2010 and value < 2100:
+        return f"twenty {number_words(rest)}"
+    return number_words(value)
+
+
+def _spoken(match: re.Match[str]) -> str:
+    text = match.group()
+    digits = text.rstrip("stndrh")
+    if "." in digits:
+        whole, fraction = digits.split(".")
+        return f"{number_words(int(whole))} point {' '.join(_ONES[int(d)] for d in fraction)}"
+    value = int(digits)
+    words = _year_words(value) if 1100 <= value < 2100 and len(digits) == 4 else number_words(value)
+    if digits != text:
+        head, _, tail = words.rpartition(" ")
+        tail = _ORDINALS.get(tail, tail[:-1] + "ieth" if tail.endswith("y") else f"{tail}th")
+        words = f"{head} {tail}".strip()
+    return words
+
+
+def normalised(text: str) -> list[str]:
+    """Return the words of a text in one spelling."""
+    text = text.lower().replace("\u2019", "'").replace("-", " ").replace("\u2014", " ")
+    text = re.sub(r"(?<=\d),(?=\d{3})", "", text)
+    text = re.sub(r"\$(\d[\d.]*)( (?:million|billion|thousand))?", r"\1\2 dollars", text)
+    text = re.sub(r"(\d+)\.(\d\d) dollars", r"\1 dollars and \2 cents", text)
+    text = re.sub(r"(\d+):00", r"\1", text)
+    text = re.sub(r"(\d+)[:.]0(\d)\b(?= ?[ap])", r"\1 oh \2", text)
+    text = re.sub(r"(\d+):(\d\d)", r"\1 \2", text)
+    text = re.sub(r"\b([ap])\.m\b\.?", r"\1 m", text).replace("%", " percent ")
+    text = re.sub(r"\b([a-z])\.(?=[a-z]\b)", r"\1 ", text)
+    text = re.sub(r"(\d)([ap]m|b|[ap] m)\b", r"\1 \2", text)
+    text = _NUMBER.sub(lambda match: f" {_spoken(match)} ", text)
+    words = re.sub(r"[^a-z ]", "", re.sub(r"[/,;:.!?\"()]", " ", text)).split()
+    spelled = " ".join(_SPELLINGS.get(word, word) for word in words).split()
+    after_hundred = zip(["", *spelled], spelled, strict=False)
+    scales = ("hundred", "thousand", "dollars")
+    return [word for before, word in after_hundred if not (word == "and" and before in scales)]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Counts of an alignment of reference and transcript."""
+
+    words: int
+    substituted: int
+    deleted: int
+    inserted: int
+
+    @property
+    def errors(self) -> int:
+        """All errors together."""
+        return self.substituted + self.deleted + self.inserted
+
+
+def align(reference: list[str], heard: list[str]) -> Alignment:
+    """Return the cheapest alignment; word breaks alone ('high way') are no error."""
+    if "".join(reference) == "".join(heard):
+        return Alignment(len(reference), 0, 0, 0)
+    rows = [[(column, 0, 0, column) for column in range(len(heard) + 1)]]
+    for index, word in enumerate(reference):
+        row = [(index + 1, 0, index + 1, 0)]
+        for column, other in enumerate(heard):
+            cost, sub, dele, ins = rows[-1][column]
+            best = (cost, sub, dele, ins) if word == other else (cost + 1, sub + 1, dele, ins)
+            cost, sub, dele, ins = rows[-1][column + 1]
+            best = min(best, (cost + 1, sub, dele + 1, ins))
+            cost, sub, dele, ins = row[-1]
+            row.append(min(best, (cost + 1, sub, dele, ins + 1)))
+        rows.append(row)
+    _, substituted, deleted, inserted = rows[-1][-1]
+    return Alignment(len(reference), substituted, deleted, inserted)
