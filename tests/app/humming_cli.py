@@ -1,0 +1,28 @@
+"""The command line with the humming engine: `python -m tests.app.humming_cli serve …`."""
+
+from __future__ import annotations
+
+import os
+from unittest.mock import patch
+
+from app.cli import cli
+from app.engine_port import EngineFactory
+from app.settings import Settings
+from tests.app.doubles import HummingEngine
+
+
+def _factory(_settings: Settings) -> EngineFactory:
+    pace = float(os.environ.get("HUMMING_PACE", "0"))
+
+    async def start(progress: object) -> HummingEngine:
+        return HummingEngine(pace=pace)
+
+    return start
+
+
+if __name__ == "__main__":
+    with (
+        patch("app.commands.serve.engine_factory", _factory),
+        patch("app.commands.say.engine_factory", _factory),
+    ):
+        cli()

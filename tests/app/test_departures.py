@@ -1,0 +1,184 @@
+"""Clients that leave, stop reading, or stay while the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import time
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from tests.app.doubles import HummingEngine
+from tests.app.serving import Serving, serving
+
+LONG = "one two three four five six seven eight nine ten " * 80
+BODY = {"model": "tts-1", "input": LONG, "voice": "alloy", "response_format": "pcm"}
+
+
+def _until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _outcomes(running: Serving) -> dict[str, float]:
+    text = httpx.get(f"{running.base_url}/metrics").text
+    counts: dict[str, float] = {}
+    for line in text.splitlines():
+        if line.startswith("antiphon_speech_requests_total"):
+            labels, _, value = line.rpartition(" ")
+            outcome = labels.split('outcome="')[1].split('"')[0]
+            counts[outcome] = counts.get(outcome, 0) + float(value)
+    return counts
+
+
+def _active(running: Serving) -> float:
+    text = httpx.get(f"{running.base_url}/metrics").text
+    lines = [line for line in text.splitlines() if line.startswith("antiphon_speech_active")]
+    return sum(float(line.rpartition(" ")[2]) for line in lines)
+
+
+def _raw_request(
+    running: Serving, receive_buffer: int | None = None, **changes: object
+) -> socket.socket:
+    host, port = running.base_url.removeprefix("http://").split(":")
+    connection = socket.socket()
+    if receive_buffer is not None:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    connection.connect((host, int(port)))
+    body = json.dumps({**BODY, **changes}).encode()
+    head = (
+        "POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    )
+    connection.sendall(head.encode() + body)
+    return connection
+
+
+@pytest.mark.parametrize("changes", [{}, {"response_format": "mp3"}, {"stream_format": "sse"}])
+def test_a_client_that_leaves_ends_its_request_within_one_chunk(changes: dict[str, object]) -> None:
+    engine = HummingEngine(pace=0.05)
+    with serving(engine) as running:
+        connection = _raw_request(running, **changes)
+        assert connection.recv(100)
+        connection.close()
+        made_at_close = engine.made
+        assert _until(lambda: not engine.live, 2)
+        assert engine.made <= made_at_close + 2
+        assert _until(lambda: _outcomes(running) == {"disconnected": 1.0})
+        assert _active(running) == 0
+
+
+def test_a_client_that_leaves_before_the_first_sound() -> None:
+    engine = HummingEngine(pace=5)
+    with serving(engine) as running:
+        connection = _raw_request(running)
+        assert _until(lambda: engine.live)
+        connection.close()
+        assert _until(lambda: not engine.live, 2)
+        assert engine.made == 0
+        assert _until(lambda: _outcomes(running) == {"disconnected": 1.0})
+
+
+def test_a_client_that_leaves_while_it_waits_for_a_whole_body() -> None:
+    engine = HummingEngine(pace=0.05)
+    with serving(engine) as running:
+        connection = _raw_request(running, stream=False)
+        assert _until(lambda: engine.made > 2)
+        connection.close()
+        assert _until(lambda: not engine.live, 2)
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_request() -> None:
+    with serving() as running:
+        host, port = running.base_url.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(
+                b"POST /v1/audio/speech HTTP/1.1\r\nHost: x\r\nContent-Length: 99\r\n\r\n{"
+            )
+        time.sleep(0.1)
+        assert httpx.get(f"{running.base_url}/health").status_code == 200
+        assert not running.engine.requests
+
+
+def test_many_departures_leave_nothing_behind() -> None:
+    engine = HummingEngine(pace=0.002)
+    with serving(engine) as running:
+
+        async def storm() -> None:
+            async with httpx.AsyncClient(base_url=running.base_url, timeout=30) as client:
+                await asyncio.gather(*(leave(client, index) for index in range(100)))
+
+        async def leave(client: httpx.AsyncClient, index: int) -> None:
+            formats = ("mp3", "pcm", "opus", "flac", "aac", "wav")
+            body = {**BODY, "response_format": formats[index % 6]}
+            async with client.stream("POST", "/v1/audio/speech", json=body) as response:
+                async for _ in response.aiter_raw():
+                    break
+
+        asyncio.run(storm())
+        assert _until(lambda: not engine.live)
+        assert _until(lambda: _outcomes(running).get("disconnected") == 100)
+        assert _active(running) == 0
+
+
+@pytest.mark.parametrize("stream_format", ["audio", "sse"])
+def test_a_client_that_stops_reading_is_cut_off(stream_format: str) -> None:
+    engine = HummingEngine()
+    with serving(
+        engine, slow_client_seconds=0.4, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
+    ) as running:
+        connection = _raw_request(running, receive_buffer=4096, stream_format=stream_format)
+        assert _until(lambda: engine.live)
+        time.sleep(0.3)
+        made = engine.made
+        assert made < 60, "the engine is made to wait; it does not fill memory"
+        assert _until(lambda: not engine.live, 5)
+        assert engine.made <= made + 1
+        assert _until(lambda: _outcomes(running) == {"slow_client": 1.0})
+        assert _active(running) == 0
+        connection.settimeout(5)
+        assert not _reads_a_proper_end(connection)
+        connection.close()
+
+
+def _reads_a_proper_end(connection: socket.socket) -> bool:
+    received = b""
+    try:
+        while part := connection.recv(65536):
+            received += part
+    except ConnectionResetError:
+        return False
+    return received.endswith(b"0\r\n\r\n")
+
+
+def test_a_client_that_pauses_within_the_limit_gets_everything() -> None:
+    engine = HummingEngine()
+    with serving(
+        engine, slow_client_seconds=5, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
+    ) as running:
+        connection = _raw_request(running, receive_buffer=4096, input="one two three " * 10)
+        time.sleep(0.5)
+        assert _reads_a_proper_end(connection)
+        connection.close()
+        assert _until(lambda: _outcomes(running) == {"completed": 1.0})
+
+
+def test_one_slow_client_does_not_slow_the_others() -> None:
+    engine = HummingEngine()
+    with serving(
+        engine, slow_client_seconds=3, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
+    ) as running:
+        stalled = _raw_request(running, receive_buffer=4096)
+        assert _until(lambda: engine.live)
+        began = time.monotonic()
+        body = {**BODY, "input": "one two three"}
+        assert httpx.post(f"{running.base_url}/v1/audio/speech", json=body).status_code == 200
+        assert time.monotonic() - began < 1.5
+        stalled.close()
