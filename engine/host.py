@@ -53,15 +53,24 @@ class Host:
             self._drain()
 
     def call(self, action: Callable[[], Result]) -> Future[Result]:
-        """Runs an action on the thread and gives its result."""
+        """Runs an action on the thread and gives its result.
+
+        The action runs even if its future was cancelled before: the caller may have stopped
+        waiting, but what it asked for (an abort, say) still holds.
+        """
         future: Future[Result] = Future()
 
         def run() -> None:
+            wanted = future.set_running_or_notify_cancel()
             try:
-                future.set_result(action())
+                result = action()
             # Whatever the action raised belongs to the caller, who asked for the result.
             except BaseException as error:
-                future.set_exception(error)
+                if wanted:
+                    future.set_exception(error)
+                return
+            if wanted:
+                future.set_result(result)
 
         self.post(run)
         return future

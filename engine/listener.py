@@ -34,6 +34,8 @@ class Listener:
 
     def deliver(self, seconds: float, now: float) -> None:
         """Takes delivered audio in; a late delivery counts as one underrun."""
+        if seconds <= 0.0:
+            return
         if self.first_audio is None:
             self.first_audio = now
         late = now - self._end()

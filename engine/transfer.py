@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -122,6 +122,9 @@ class ChunkTransferAdapter:
             raise ChunkGapError(
                 f"Chunk {chunk.seq} of {self.key} came where {self._next_taken} was due."
             )
+        if chunk.error is not None:
+            # What was sent between the last chunk that was taken and the failure is gone.
+            chunk = replace(chunk, seq=self._next_taken)
         self._next_taken = chunk.seq + 1
         self.taken += self._costs.pop(chunk.seq, 0)
         return chunk
