@@ -117,11 +117,9 @@ def unspeakable(text: str) -> list[str]:
     """
     if text.isascii() and "&" not in text:
         return []
-    characters = dict.fromkeys(text)
-    if "&" in characters:
-        for match in ENTITY.finditer(text):
-            characters.update(dict.fromkeys(html.unescape(match.group())))
-    left_out = (c for c in characters if fold(c) is None)
+    if "&" in text:
+        text = ENTITY.sub(lambda match: html.unescape(match.group()), text)
+    left_out = (c for c in dict.fromkeys(text) if fold(c) is None)
     return list(dict.fromkeys("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in left_out))
 
 

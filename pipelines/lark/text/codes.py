@@ -73,8 +73,8 @@ def read_code(text: str) -> str:
         elif piece == "*":
             if between and (before + after).isalnum():
                 words.append("times")
-        elif piece == "-" and between and before.isdigit() and after.isdigit():
-            words.append("to")
+        elif piece in "-/" and before.isdigit() and after.isdigit():
+            words.append("to" if piece == "-" else "over")
         elif piece == "^" and after in ("2", "3"):
             words.append("squared" if after == "2" else "cubed")
         elif piece in "<>" and generic:
@@ -105,7 +105,8 @@ def _letters(piece: str, before: str, after: str) -> str:
         return f"~{piece}"
     if before.isdigit() and piece.isupper() and len(piece) <= 4:
         return f"~{piece}"
-    return " ".join(_part(part, after_dot=False) for part in _HUMPS.findall(piece))
+    parts = (part for part in _HUMPS.findall(piece) if part.strip("'"))
+    return " ".join(_part(part, after_dot=False) for part in parts)
 
 
 def _part(piece: str, after_dot: bool) -> str:

@@ -11,7 +11,6 @@ from pipelines.lark.text.sentences import ItemReader
 from pipelines.lark.text.tables import SYMBOLS
 
 
-
 @dataclass(frozen=True, slots=True)
 class TextReport:
     """What will become of a text."""

@@ -8,35 +8,22 @@ one by one, and "," for a short pause. `read_quantity` gives None for what is no
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Protocol
 
 from pipelines.lark.text import numbers
+from pipelines.lark.text.context import NOWHERE, Around, Rule
+from pipelines.lark.text.dates import DATE_RULES, date
 from pipelines.lark.text.tables import (
     CURRENCIES,
     CURRENCY_CODES,
     DOLLARS,
     FRACTION_SIGNS,
     GLUED_ONLY,
-    MONTH_NAMES,
     MONTH_WORDS,
     SCALE_WORDS,
     SCALES,
     SYMBOLS,
     UNITS,
 )
-
-
-class Around(Protocol):
-    """What a reading may know of the words beside it."""
-
-    @property
-    def before(self) -> str:
-        """The word before in the same sentence, without punctuation; "" if there is none."""
-
-    def after(self) -> str:
-        """The word after, as far as nothing separates it; may raise NeedMore."""
-
 
 _SIGNS = re.escape("".join(CURRENCIES))
 _PREFIX = (
@@ -144,53 +131,6 @@ def _signed(match: re.Match[str]) -> str:
     )
 
 
-def _time(match: re.Match[str], around: Around) -> str | None:
-    hour, minute, second = match["hour"], match["minute"], match["second"]
-    if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 59:
-        return None
-    half = match["half"]
-    words = numbers.cardinal(hour)
-    if int(minute):
-        words += (" oh " if minute[0] == "0" else " ") + numbers.cardinal(minute)
-    elif int(second or 0):
-        words += " zero zero"
-    elif not half and around.after().lower().replace(".", "") not in ("am", "pm"):
-        words += " hundred" if int(hour) > 12 else " o'clock" if int(hour) else " zero zero"
-    if int(second or 0):
-        words += f" and {numbers.cardinal(second)} {'second' if int(second) == 1 else 'seconds'}"
-    return f"{words} ~{half[0].upper()}M" if half else words
-
-
-def _date(year: str | None, month: int, day: int) -> str | None:
-    if not (1 <= month <= 12 and 1 <= day <= 31):
-        return None
-    words = f"{MONTH_NAMES[month - 1]} {numbers.ordinal(str(day))}"
-    if year is None:
-        return words
-    if len(year) == 2:
-        year = ("19" if year > "40" else "20") + year
-    return f"{words} , {numbers.pairs(year)}"
-
-
-def _date_iso(match: re.Match[str], around: Around) -> str | None:
-    words = _date(match["year"], int(match["month"]), int(match["day"]))
-    if words is None or not match["time"]:
-        return words
-    clock = _time_text(match["time"], around)
-    return words if clock is None else f"{words} , {clock}"
-
-
-def _time_text(text: str, around: Around) -> str | None:
-    match = _TIME.match(text)
-    return match and _time(match, around)
-
-
-def _date_slashes(match: re.Match[str], around: Around) -> str | None:
-    first, second = int(match["first"]), int(match["second"])
-    swap = first > 12 or "." in match.group()
-    return _date(match["year"], *((second, first) if swap else (first, second)))
-
-
 def _fraction(match: re.Match[str], around: Around) -> str | None:
     top, bottom = match["top"], match["bottom"]
     if top == bottom:
@@ -198,8 +138,8 @@ def _fraction(match: re.Match[str], around: Around) -> str | None:
     joined = "and " if around.before.isdigit() else ""
     if 0 < int(top) < int(bottom) and (int(bottom) <= 10 or bottom in ("12", "16", "32", "100")):
         return joined + numbers.fraction(top, bottom)
-    date = _date(None, int(top), int(bottom)) if len(top) <= 2 and len(bottom) <= 2 else None
-    return date or f"{numbers.cardinal(top)} over {numbers.cardinal(bottom)}"
+    day = date(None, int(top), int(bottom)) if len(top) <= 2 and len(bottom) <= 2 else None
+    return day or f"{numbers.cardinal(top)} over {numbers.cardinal(bottom)}"
 
 
 def _phone(match: re.Match[str], around: Around) -> str | None:
@@ -209,11 +149,14 @@ def _phone(match: re.Match[str], around: Around) -> str | None:
 
 
 def _dotted(match: re.Match[str], around: Around) -> str | None:
-    parts = match.group().lstrip("vV").split(".")
+    dotted, _, port = match.group().lstrip("vV").partition(":")
+    parts = dotted.split(".")
     address = len(parts) == 4 and all(len(part) <= 3 for part in parts)
     spoken = f" {'dot' if address else 'point'} ".join(
         numbers.code(part) if address else numbers.cardinal(part) for part in parts
     )
+    if port:
+        return f"{spoken} port {numbers.code(port)}"
     return f"version {spoken}" if match.group()[0] in "vV" else spoken
 
 
@@ -229,42 +172,22 @@ def _range(match: re.Match[str], around: Around) -> str | None:
     years = len(left) == len(right) == 4 and left < right
     if left.isdigit() and years and "1000" < left < "2100":
         return f"{numbers.pairs(left)} to {numbers.pairs(right)}"
-    first = left if left.isdigit() and left in MONTH_WORDS else read_quantity(left, NOWHERE)
-    second = read_quantity(right, around if right.isdigit() is False else NOWHERE)
+    first = read_quantity(left, NOWHERE)
+    second = read_quantity(right, NOWHERE if right.isdigit() else around)
     return f"{first} to {second}" if first and second else None
 
 
-def _hours(match: re.Match[str], around: Around) -> str | None:
-    return f"{numbers.cardinal(match['hour'])} ~{match['half'][0].upper()}M"
-
-
-class _Nowhere:
-    before = ""
-
-    def after(self) -> str:
-        return ""
-
-
-NOWHERE = _Nowhere()
-_HALF = r"(?P<half>[AaPp]\.?[Mm]\.?)"
-_TIME = re.compile(
-    rf"(?P<hour>\d{{1,2}}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?:\.\d+)?{_HALF}?Z?"
-)
-_Handler = Callable[[re.Match[str], Around], str | None]
-_RULES: tuple[tuple[str, _Handler], ...] = (
+_RULES: tuple[Rule, ...] = (
     (r"\d+", _plain),
-    (r"(?P<year>\d{4})[-/](?P<month>\d\d)[-/](?P<day>\d\d)(?:T(?P<time>[\d:.]+))?Z?", _date_iso),
-    (r"(?P<first>\d\d?)/(?P<second>\d\d?)/(?P<year>\d{4}|\d\d)", _date_slashes),
-    (r"(?P<first>\d\d?)\.(?P<second>\d\d?)\.(?P<year>\d{4})", _date_slashes),
-    (_TIME.pattern, _time),
-    (rf"(?P<hour>\d{{1,2}}){_HALF}", _hours),
+    *DATE_RULES,
     (r"(?:\+?\d{1,3}-)?(?:\(\d{3}\)-?|\d{3}-)?\d{3}-\d{4}|\d{3}-\d\d-\d{4}|\+\d{1,15}(?:-\d+)*"
      r"|\d{3}\.\d{3}\.\d{4}|\d+(?:-\d+){2,}", _phone),
     (rf"-?{_PREFIX}{_NUMBER}{_SCALE}?(?P<rate>/[a-z]+)?", _money),
     (rf"{_NUMBER}(?P<sign>[{_SIGNS}]|{_CODES})", _money),
     (r"(?P<numerator>\d+)(?:st|nd|rd|th)", lambda m, _: numbers.ordinal(m["numerator"])),
     (r"'?(\d0|\d{3}0)'?s", lambda m, _: numbers.decade(m[1])),
-    (r"[vV]\d+(?:\.\d+)+|\d+(?:\.\d+){2,}", lambda m, a: _european(m) or _dotted(m, a)),
+    (r"[vV]\d+(?:\.\d+)+|\d+(?:\.\d+){2,}(?::\d{1,5})?",
+     lambda m, a: _european(m) or _dotted(m, a)),
     (rf"[-+~±]?{_NUMBER}", lambda m, _: _signed(m) + number(m["number"])),
     (rf"[-+~±]?{_NUMBER}(?P<unit>{_UNIT}|[A-Za-zµμ]{{1,3}}/[A-Za-z]{{1,3}}|[kcm]?m\^?[23])",
      _measure),

@@ -24,6 +24,7 @@ _OPERATORS = frozenset("-–*")
 _AREA_CODE = re.compile(r"\(\d{3}\)")
 _APOSTROPHES = re.compile(r"'(?:em|tis|twas|cause|bout|til|round|n|\d0s)\b", re.IGNORECASE)
 _MAX_SYMBOLS = 8
+_MAX_IN_ADDRESS = 16
 _LONG_WORD = 32
 _PART = 24
 """A token longer than a word can be is read as several words of this length."""
@@ -147,7 +148,9 @@ class Segments:
     def _word(self, start: int, end: int, *, last: bool, trail: str = "") -> None:
         """Read one word, in parts if it is too long to be one."""
         text = self._token.text
-        whole = text[start:end].isalpha() or ADDRESS.fullmatch(text, start, end)
+        core = text[start:end]
+        symbols = sum(not character.isalnum() for character in core)
+        whole = core.isalpha() or (symbols <= _MAX_IN_ADDRESS and ADDRESS.fullmatch(core))
         if end - start > _LONG_WORD and not whole:
             while end - start > _PART:
                 self._one(start, start + _PART, "", None)
@@ -169,10 +172,18 @@ class Segments:
             self.before, self.stop, self.ending = word, ".", ending
             self._marks(trail[1:], opening=False)
             return
-        self._speak(start, end, read_word(word, around))
+        self._speak(start, end, "~A" if self._is_letter(word, trail, around) else
+                    read_word(word, around))  # fmt: skip
         if is_phone_part(word, around.before):
             self.before = f"+{word}"
         self._marks(trail, opening=False)
+
+    @staticmethod
+    def _is_letter(word: str, trail: str, around: _Around) -> bool:
+        """Tell whether an "a" that no word follows is the letter, not the article."""
+        return (word in ("a", "A") and trail.strip("*_`") != "") or (
+            word == "A" and not around.after()
+        )
 
     def _symbols(self, text: str) -> None:
         """Read a token of symbols and punctuation only; long ones are decoration."""
@@ -181,11 +192,12 @@ class Segments:
             return
         token = self._lexer.peek(1) if len(text) <= 2 else None
         after = token.text if token and token.kind is Kind.TEXT else ""
-        reading = read_symbol(text, self.before, after)
+        core = text.rstrip(".,;:!?\"”')")
+        reading = read_symbol(core, self.before, after) if core else None
         if reading:
-            self._speak(0, len(text), reading)
-        else:
-            self._marks(text, opening=False)
+            self._speak(0, len(core), reading)
+            text = text[len(core) :]
+        self._marks(text, opening=False)
 
     def _speak(self, start: int, end: int, reading: str) -> None:
         if not reading.strip(" ,"):
@@ -200,7 +212,8 @@ class Segments:
         """Add the marks of a run of punctuation: each kind of pause once, quotes as they open."""
         if ".." in text:
             text = re.sub(r"\.{2,}", "…", text)
-        text = text.replace("--", "—")
+        # A hyphen before a word marks an option or a suffix; it is no dash.
+        text = text.replace("-", "") if opening else text.replace("--", "—")
         for character, previous in zip(text, " " + text, strict=False):
             if character == previous:
                 continue

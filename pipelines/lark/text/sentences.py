@@ -32,6 +32,7 @@ class _Line:
     block: bool = False
     start: int = 0
     end: int = 0
+    quoted: bool = False
 
 
 @dataclass(slots=True)
@@ -92,7 +93,8 @@ class ItemReader:
         """Return the line the token is on and whether a sentence ends before the token."""
         old = self._state.line
         if token.gap < Gap.LINE:
-            line = _Line(old.fresh, old.block, old.start, token.span(0, len(token.text))[1])
+            end = token.span(0, len(token.text))[1]
+            line = _Line(old.fresh, old.block, old.start, end, old.quoted)
             return line, self._sentence_ends(token)
         start, end = token.span(0, len(token.text))
         return _Line(start=start, end=end), self._line_ends(token, old)
@@ -101,6 +103,8 @@ class ItemReader:
         if token.gap is Gap.BLOCK or line.block or self._state.fenced or self._state.stop:
             return True
         first = token.text[0]
+        if first == ">" and line.quoted:
+            return False
         if first in "#|>`*+•-–" or is_list_number(token.text):
             return True
         return not (first.islower() or line.end - line.start >= _LONG_LINE)
@@ -129,7 +133,7 @@ class ItemReader:
         state = self._state
         if not line.fresh:
             return False
-        if _FENCE.fullmatch(text):
+        if _FENCE.fullmatch(text) and not self._goes_on():
             state.fenced = not state.fenced
             line.block = True
             return True
@@ -137,6 +141,7 @@ class ItemReader:
             line.block = True
             return False
         if text.strip(">") == "":
+            line.quoted = True
             return True
         if text.strip("#") == "" and len(text) <= 6:
             line.block, line.fresh = True, False
@@ -151,6 +156,11 @@ class ItemReader:
         if is_list_number(text):
             line.block = True
         return _TABLE_RULE.fullmatch(text) is not None
+
+    def _goes_on(self) -> bool:
+        """Tell whether something follows on the same line."""
+        token = self._lexer.peek(1)
+        return token.kind is Kind.TEXT and token.gap < Gap.LINE
 
     def _without_targets(self, token: Token) -> tuple[Token, int]:
         """Take the targets of links out of a token.

@@ -135,7 +135,7 @@ BEFORE_NUMBER = {
     "Eq": "equation", "eq": "equation", "Art": "article", "art": "article", "Ed": "edition",
     "ca": "circa", "c": "circa", "Mar": "March", "Sun": "Sunday", "Sat": "Saturday",
     "Apt": "apartment", "Pt": "part", "pt": "part",
-    "Rm": "room", "Ext": "extension", "ext": "extension",
+    "Rm": "room", "Rs": "rupees", "Ext": "extension", "ext": "extension",
 }  # fmt: skip
 """Abbreviations that are other words, or unclear, unless a number follows."""
 
@@ -164,7 +164,8 @@ WORDS = {
     "N/A": "~NA", "24/7": "twenty four seven", "9/11": "nine eleven", "vs": "versus",
     "C++": "~C plus plus", "c++": "~C plus plus", "C#": "~C sharp", "F#": "~F sharp",
     "c#": "~C sharp", ".NET": "dot net", "AKA": "also known as", "aka": "also known as",
-    "4K": "four ~K", "8K": "eight ~K", "'n": "and", "<3": "heart", ":D": "smiley",
+    "PhD": "~PHD", "911": "nine one one", "4K": "four ~K", "8K": "eight ~K", "'n": "and",
+    "<3": "heart", ":D": "smiley",
     ":P": "smiley", ":p": "smiley", ":O": "smiley", ":o": "smiley", ":3": "smiley",
     ";D": "smiley", "XD": "smiley", "xD": "smiley", ":-D": "smiley", ":-P": "smiley",
     "wifi": "wi-fi", "WiFi": "wi-fi", "macOS": "mack ~OS", "GitHub": "git hub",

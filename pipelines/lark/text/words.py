@@ -16,9 +16,8 @@ from pipelines.lark.text.codes import (
     read_code,
     romanised,
 )
+from pipelines.lark.text.context import NOWHERE, Around
 from pipelines.lark.text.quantities import (
-    NOWHERE,
-    Around,
     is_phone_part,
     read_quantity,
     read_unit,
@@ -41,7 +40,7 @@ _ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})|C")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 _INITIALS = re.compile(rf"(?:{LETTER}\.)+{LETTER}|(?:[A-Z][a-z]?\.)+[A-Z][a-z]?")
 _PLURAL_CHOICE = re.compile(rf"{LETTER}{{2,}}\(e?s\)?")
-_MONEY = re.compile(r"[$€£¥₹₩][\d.,]+")
+_MONEY = re.compile(r"[$€£¥₹₩][\d.,$€£–-]+")  # noqa: RUF001
 
 
 def read_word(text: str, around: Around) -> str:
@@ -88,7 +87,7 @@ def _read_plain(text: str, around: Around) -> str:
         return TITLES[text]
     if text == "St" and around.after()[:1].isupper():
         return "Saint"
-    roman = _read_roman(text, around.before)
+    roman = _read_roman(text, around)
     if roman is not None:
         return roman
     if any(greek(character) for character in text):
@@ -115,16 +114,20 @@ def _read_letters(text: str) -> str:
     return text
 
 
-def _read_roman(text: str, before: str) -> str | None:
+def _read_roman(text: str, around: Around) -> str | None:
     if not text.isupper() or not _ROMAN.fullmatch(text):
         return None
+    before = around.before
     values = [_ROMAN_VALUES[letter] for letter in text]
     value = sum(-v if v < max(values[i:]) else v for i, v in enumerate(values))
     if before.lower() in ROMAN_CARDINAL and before != text:
         return numbers.cardinal(str(value))
     if before in ROMAN_ORDINAL and text != "I":
         return f"the {numbers.ordinal(str(value))}"
-    return None
+    if len(text) < 3 or text == "XXX":
+        return None
+    century = around.after().lower() in ("century", "centuries")
+    return numbers.ordinal(str(value)) if century else numbers.cardinal(str(value))
 
 
 Ending = Literal["any", "capital", "starter", "never"]

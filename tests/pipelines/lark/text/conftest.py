@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from pipelines.lark.text import Phonemizer, Phrase, SpeechReader
+from pipelines.lark.text.items import Mark, Spoken
+from pipelines.lark.text.lexer import Lexer
+from pipelines.lark.text.sentences import ItemReader
 
 Read = Callable[..., tuple[list[Phrase], SpeechReader]]
 
@@ -43,5 +46,29 @@ def phonemes(phonemizer: Phonemizer, read: Read) -> Callable[[str], str]:
     def spoken(text: str) -> str:
         phrases, _ = read(text)
         return "".join(symbols[index] for phrase in phrases for index in phrase.ids)
+
+    return spoken
+
+
+@pytest.fixture(scope="session")
+def readings() -> Callable[[str], str]:
+    """Return the words and marks of a text as read, without phonemes; "/" ends a sentence."""
+
+    def spoken(text: str) -> str:
+        lexer = Lexer()
+        lexer.push(text)
+        lexer.close()
+        items = ItemReader(lexer)
+        parts: list[str] = []
+        while True:
+            for item in items.step():
+                if isinstance(item, Spoken):
+                    parts.append(item.reading)
+                elif isinstance(item, Mark):
+                    parts.append(item.character)
+                elif item.final:
+                    return " ".join(parts).strip("/ ")
+                elif parts and parts[-1] != "/":
+                    parts.append("/")
 
     return spoken
