@@ -24,12 +24,13 @@ from engine.errors import (
     EngineOverloadedError,
     ErrorCode,
     InvalidRequestError,
+    StageError,
 )
 from engine.host import Host
 from engine.live_request import LiveRequest, Submission
 from engine.metrics import EngineMetrics
 from engine.orchestrator import Orchestrator
-from engine.pipeline_config import PipelineConfig, load_pipeline
+from engine.pipeline_config import CLIENT, PipelineConfig, load_pipeline
 from engine.request import (
     EngineHealth,
     OmniRequest,
@@ -47,9 +48,17 @@ CLOSE_SECONDS = 10.0
 
 @dataclass(slots=True)
 class _Ticket:
-    """One request's place in the waiting line."""
+    """One request's place in the waiting line.
+
+    Attributes:
+        turn: Set when the wait is over.
+        submitted: Whether the stages have it.
+        aborted: Whether it was ended before that.
+    """
 
     turn: asyncio.Event = field(default_factory=asyncio.Event)
+    submitted: bool = False
+    aborted: bool = False
 
 
 class AsyncOmniEngine:
@@ -165,14 +174,23 @@ class AsyncOmniEngine:
         stream = ClientStream(self._loop, partial(self._host.post, _nothing))
         try:
             await self._wait_for_turn(request, ticket, started)
+            if ticket.aborted:
+                yield _aborted_in_line(request)
+                return
+            ticket.submitted = True
             live = await self._submit(request, stream, started)
             async for chunk in stream.chunks():
                 yield chunk
         finally:
-            stream.release()
-            self._leave(request.request_id)
+            # Posted before the identifier is free, so that it cannot meet a later request.
+            ending = None
             if live is not None and live.unfinished:
-                await asyncio.shield(self.abort(request.request_id))
+                ending = self._host.call(partial(self._cancel, request.request_id))
+            stream.release()
+            request.text.abandon()
+            self._leave(request.request_id)
+            if ending is not None:
+                await asyncio.shield(asyncio.wrap_future(ending))
 
     def _check(self, request: OmniRequest) -> None:
         self._pipeline.check(request.parameters)
@@ -215,11 +233,16 @@ class AsyncOmniEngine:
 
     def _leave(self, request_id: str) -> None:
         self._tickets.pop(request_id, None)
+        self._give_way(request_id)
+
+    def _give_way(self, request_id: str) -> None:
         for admitted in self._line.leave(request_id):
             self._tickets[admitted].turn.set()
 
     def _deadline(self, request: OmniRequest) -> float:
-        return request.deadline or self._deploy.admission.deadline
+        if request.deadline is None:
+            return self._deploy.admission.deadline
+        return request.deadline
 
     async def _submit(
         self, request: OmniRequest, stream: ClientStream, started: float
@@ -234,13 +257,16 @@ class AsyncOmniEngine:
             on_chunk=stream.notify,
             on_text_consumed=partial(self._text_consumed, request.text),
         )
-        submitting = self._host.call(partial(self._orchestrator.submit, submission))
+        taken_in: list[LiveRequest] = []
+        submit = partial(self._orchestrator.submit, submission)
+        submitting = self._host.call(lambda: taken_in.append(submit()))
         try:
-            live = await asyncio.wrap_future(submitting)
+            await asyncio.wrap_future(submitting)
         except asyncio.CancelledError:
             # The engine may take it in yet; what was posted later runs later.
-            self._host.post(partial(self._cancel, request.request_id))
+            self._host.post(partial(self._discard, taken_in))
             raise
+        (live,) = taken_in
         stream.attach(live.client)
         if request.chat is not None:
             self._post_input(request.request_id, [request.chat], closed=True)
@@ -261,11 +287,23 @@ class AsyncOmniEngine:
     def _post_input(self, request_id: str, payloads: Sequence[Any], closed: bool) -> None:
         self._host.post(partial(self._orchestrator.add_input, request_id, payloads, closed))
 
+    def _discard(self, taken_in: list[LiveRequest]) -> None:
+        """Ends what was submitted for a caller that is gone."""
+        for live in taken_in:
+            self._cancel(live.request_id)
+            for edge in live.client:
+                edge.release()
+
     def _cancel(self, request_id: str) -> None:
         self._orchestrator.cancel(request_id, ErrorCode.CANCELLED, "The request was cancelled.")
 
     async def abort(self, request_id: str) -> None:
         """Ends a request: when this returns, it is in no queue, batch or KV block; idempotent."""
+        ticket = self._tickets.get(request_id)
+        if ticket is not None and not ticket.submitted:
+            ticket.aborted = True
+            ticket.turn.set()
+            self._give_way(request_id)
         await asyncio.wrap_future(self._host.call(partial(self._cancel, request_id)))
 
     async def end_session(self, session: str) -> None:
@@ -318,6 +356,11 @@ class AsyncOmniEngine:
             "What is in flight on all edges, in the edges' units.",
             lambda: sum(request.credits_in_use for request in list(live.values())),
         )
+
+
+def _aborted_in_line(request: OmniRequest) -> Chunk[Any]:
+    error = StageError(ErrorCode.CANCELLED, "The request was cancelled.")
+    return Chunk(request.request_id, 0, CLIENT, 0, None, final=True, error=error)
 
 
 def _nothing() -> None:

@@ -132,6 +132,8 @@ class LiveRequest:
         """Frees every edge inside the engine; the client frees its own when it has read it."""
         for intake in self.intakes.values():
             intake.transfer.release()
+        # A session keeps its last request for the fence; it need not keep the conversions.
+        self.intakes.clear()
 
     @property
     def credits_in_use(self) -> int:
@@ -147,21 +149,27 @@ def open_request(
     submission: Submission,
     epoch: int,
 ) -> LiveRequest:
-    """Opens a request's edges and adapters."""
+    """Opens a request's edges and adapters; where an adapter raises, no edge is left open."""
     stages = pipeline.stages_of(submission.route)
+    edges = pipeline.edges_of(submission.route)
+    adapters: dict[str, Adapter] = {}
+    for edge in edges:
+        if edge.target != CLIENT:
+            make = edge.adapter
+            adapters[edge.target] = (
+                IdentityAdapter() if make is None else make(model, submission.parameters)
+            )
     intakes: dict[str, Intake] = {}
     outputs: dict[str, list[ChunkTransferAdapter]] = {stage: [] for stage in stages}
     client: list[ChunkTransferAdapter] = []
-    for edge in pipeline.edges_of(submission.route):
+    for edge in edges:
         transfer = _open_edge(edge, connector, submission.request_id, epoch)
         if edge.source != CLIENT:
             outputs[edge.source].append(transfer)
         if edge.target == CLIENT:
             client.append(transfer)
         else:
-            make = edge.adapter
-            adapter = IdentityAdapter() if make is None else make(model, submission.parameters)
-            intakes[edge.target] = Intake(transfer, adapter)
+            intakes[edge.target] = Intake(transfer, adapters[edge.target])
     entry = next(i.transfer for i in intakes.values() if i.transfer.key.source == CLIENT)
     return LiveRequest(
         submission=submission,

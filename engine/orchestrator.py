@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.connector import OmniConnector
-from engine.errors import EngineClosedError, ErrorCode, StageError
+from engine.errors import EngineClosedError, EngineError, ErrorCode, StageError
 from engine.faults import STAGE_FAULTS
 from engine.live_request import LiveRequest, Submission, open_request
 from engine.metrics import EngineMetrics
@@ -54,7 +54,7 @@ class Orchestrator:
     clock: Callable[[], float]
     live: dict[str, LiveRequest] = field(default_factory=dict)
     epochs: dict[str, int] = field(default_factory=dict)
-    sessions: dict[str, str] = field(default_factory=dict)
+    sessions: dict[str, LiveRequest] = field(default_factory=dict)
     closed: bool = False
 
     def submit(self, submission: Submission) -> LiveRequest:
@@ -63,16 +63,22 @@ class Orchestrator:
         Raises:
             ValueError: A request with this identifier is live.
             EngineClosedError: The engine takes no more requests.
+            EngineError: An adapter of the request cannot be made.
         """
         if self.closed:
             raise EngineClosedError
         if submission.request_id in self.live:
             raise ValueError(f"A request {submission.request_id!r} is live already.")
-        epoch = 0
-        if submission.session is not None:
-            epoch = self._next_epoch(submission.session, submission.request_id)
-        live = open_request(self.pipeline, self.model, self.connector, submission, epoch)
+        epoch = self._next_epoch(submission.session)
+        try:
+            live = open_request(self.pipeline, self.model, self.connector, submission, epoch)
+        except STAGE_FAULTS as fault:
+            logger.exception("The adapters of %s could not be made.", submission.request_id)
+            message = f"The request could not be opened: {fault}"
+            raise EngineError(StageError(ErrorCode.STAGE_FAILED, message)) from fault
         self.live[submission.request_id] = live
+        if submission.session is not None:
+            self.sessions[submission.session] = live
         for runtime in self.runtimes:
             if runtime.name not in live.unfinished:
                 continue
@@ -83,20 +89,26 @@ class Orchestrator:
                 break
         return live
 
-    def _next_epoch(self, session: str, request_id: str) -> int:
-        older = self.sessions.get(session)
-        if older is not None:
-            self.cancel(older, ErrorCode.CANCELLED, "A newer request of the session replaced this.")
+    def _next_epoch(self, session: str | None) -> int:
+        if session is None:
+            return 0
+        self._fence(session, "A newer request of the session replaced this.")
         self.epochs[session] = self.epochs.get(session, -1) + 1
-        self.sessions[session] = request_id
         return self.epochs[session]
+
+    def _fence(self, session: str, message: str) -> None:
+        """Ends a session's request; what it made and nobody has read is gone (invariant 7)."""
+        older = self.sessions.pop(session, None)
+        if older is None:
+            return
+        self.cancel(older.request_id, ErrorCode.CANCELLED, message)
+        # One that was done already may have chunks in the client's edge still.
+        older.fail(StageError(ErrorCode.CANCELLED, message))
 
     def end_session(self, session: str) -> None:
         """Cancels a session's live request and forgets its epoch; idempotent."""
-        request_id = self.sessions.pop(session, None)
+        self._fence(session, "The session has ended.")
         self.epochs.pop(session, None)
-        if request_id is not None:
-            self.cancel(request_id, ErrorCode.CANCELLED, "The session has ended.")
 
     def add_input(self, request_id: str, payloads: Sequence[Any], closed: bool) -> None:
         """Takes input of a live request in; that of an ended one is dropped."""
@@ -185,7 +197,12 @@ class Orchestrator:
             if output.finished:
                 runtime.finished(output.request_id)
             first = live.listener.first_audio is None
-            live.deliver(runtime.name, output.output, output.finished, after)
+            try:
+                live.deliver(runtime.name, output.output, output.finished, after)
+            except STAGE_FAULTS as fault:
+                logger.exception("The output of %s failed at %s.", live.request_id, runtime.name)
+                self._fail(live, ErrorCode.STAGE_FAILED, str(fault), runtime.name)
+                continue
             self.metrics.note_delivery(live, output.output, first)
             if not live.unfinished:
                 self._complete(live)
@@ -207,9 +224,6 @@ class Orchestrator:
 
     def _forget(self, live: LiveRequest) -> None:
         self.live.pop(live.request_id, None)
-        session = live.submission.session
-        if session is not None and self.sessions.get(session) == live.request_id:
-            del self.sessions[session]
 
     def _replace_replica(self, runtime: StageRuntime, slot: ReplicaSlot, reason: str) -> None:
         for request_id in runtime.bury(slot):

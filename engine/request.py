@@ -15,6 +15,9 @@ from engine.errors import InvalidRequestError
 MAXIMUM_PENDING_CHARACTERS = 1_000_000
 """Text that was written but not yet read by the pipeline; `TextInput.write` waits above it."""
 
+LARGEST_SEED = 2**63 - 1
+"""Seeds are what the samplers of every stage take."""
+
 
 class TextInput:
     """The text of one request, written whole or as it comes.
@@ -28,6 +31,8 @@ class TextInput:
         self._pending: list[TextPayload] = []
         self._pending_characters = 0
         self._closed = False
+        self._abandoned = False
+        self._flushed = True
         self._room = asyncio.Event()
         self._room.set()
         self._on_change: Callable[[], None] | None = None
@@ -49,6 +54,8 @@ class TextInput:
     async def write(self, text: str) -> None:
         """Adds text; waits while more than MAXIMUM_PENDING_CHARACTERS are unread.
 
+        What is written for a request that has ended is dropped.
+
         Raises:
             ValueError: The input is closed already.
         """
@@ -56,7 +63,11 @@ class TextInput:
         self._append(TextPayload(text))
 
     def flush(self) -> None:
-        """Lets everything written so far be spoken to its end without waiting for more."""
+        """Lets everything written so far be spoken to its end without waiting for more.
+
+        Raises:
+            ValueError: The input is closed already.
+        """
         self._append(TextPayload("", flush=True))
 
     def close(self) -> None:
@@ -68,11 +79,18 @@ class TextInput:
     def _append(self, payload: TextPayload) -> None:
         if self._closed:
             raise ValueError("The text input is closed; no more text can be written to it.")
+        if self._abandoned or not (payload.text or self._can_flush(payload)):
+            return
+        self._flushed = payload.flush
         self._pending.append(payload)
         self._pending_characters += len(payload.text)
         if self._pending_characters > MAXIMUM_PENDING_CHARACTERS:
             self._room.clear()
         self._changed()
+
+    def _can_flush(self, payload: TextPayload) -> bool:
+        """Whether a flush would let anything be spoken that the one before it did not."""
+        return payload.flush and not self._flushed
 
     def _changed(self) -> None:
         if self._on_change is not None:
@@ -93,6 +111,12 @@ class TextInput:
         if self._pending_characters <= MAXIMUM_PENDING_CHARACTERS:
             self._room.set()
 
+    def abandon(self) -> None:
+        """Says that nobody will read on: a waiting writer goes on, its text is dropped."""
+        self._abandoned = True
+        self._pending.clear()
+        self._room.set()
+
     def listen(self, on_change: Callable[[], None]) -> None:
         """Names the engine's wake-up, called on the event loop whenever text was added."""
         self._on_change = on_change
@@ -105,8 +129,8 @@ class SpeechParameters:
     Attributes:
         voice: A voice name of the pipeline; None means its default.
         speed: 0.25 to 4, where 1 is the voice's own pace.
-        seed: Makes the output repeatable; None draws one.
-        temperature: Sampling temperature; None means the pipeline's default.
+        seed: From 0 to LARGEST_SEED; makes the output repeatable; None draws one.
+        temperature: Sampling temperature from 0 to 2; None means the pipeline's default.
         instructions: Style prompt, for pipelines that follow one.
         language: BCP 47 tag, for pipelines with several; None lets the pipeline choose.
     """
@@ -123,6 +147,15 @@ class SpeechParameters:
         if not (math.isfinite(self.speed) and 0.25 <= self.speed <= 4.0):
             raise InvalidRequestError(
                 "speed", f"speed is {self.speed!r}; it must be a number from 0.25 to 4.0."
+            )
+        if self.seed is not None and not 0 <= self.seed <= LARGEST_SEED:
+            raise InvalidRequestError(
+                "seed", f"seed is {self.seed!r}; it must be from 0 to {LARGEST_SEED}."
+            )
+        hot = self.temperature
+        if hot is not None and not (math.isfinite(hot) and 0.0 <= hot <= 2.0):
+            raise InvalidRequestError(
+                "temperature", f"temperature is {hot!r}; it must be a number from 0 to 2."
             )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.chunk_policy import MovingAverage
+from engine.faults import STAGE_FAULTS
 from engine.request import SpeechParameters, StageStatus
 
 logger = logging.getLogger(__name__)
@@ -161,7 +162,12 @@ class StageRuntime:
         lost = sorted(slot.requests)
         for request_id in lost:
             self.finished(request_id)
-        slot.replica = None
+        broken, slot.replica = slot.replica, None
+        if broken is not None:
+            try:
+                broken.close()
+            except STAGE_FAULTS:
+                logger.exception("A broken replica of stage %s could not be freed.", self.name)
         self.status = StageStatus.RESTARTING
         return lost
 
