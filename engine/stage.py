@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import time
 from collections.abc import Callable, Mapping
@@ -9,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.chunk_policy import MovingAverage
-from engine.faults import STAGE_FAULTS
 from engine.request import SpeechParameters, StageStatus
 
 logger = logging.getLogger(__name__)
@@ -162,12 +162,8 @@ class StageRuntime:
         lost = sorted(slot.requests)
         for request_id in lost:
             self.finished(request_id)
-        broken, slot.replica = slot.replica, None
-        if broken is not None:
-            try:
-                broken.close()
-            except STAGE_FAULTS:
-                logger.exception("A broken replica of stage %s could not be freed.", self.name)
+        # It is not closed: closing an engine core takes what others of the process still use.
+        slot.replica = None
         self.status = StageStatus.RESTARTING
         return lost
 
@@ -178,6 +174,9 @@ class StageRuntime:
             self.status = StageStatus.READY if alive else StageStatus.FAILED
             return False
         slot.restarts_in_a_row += 1
+        # An engine core freezes what it allocates; the broken one's memory is wanted back.
+        gc.unfreeze()
+        gc.collect()
         slot.replica = self.build()
         self.status = StageStatus.READY
         return True
