@@ -30,7 +30,7 @@ from engine.host import Host
 from engine.live_request import LiveRequest, Submission
 from engine.metrics import EngineMetrics
 from engine.orchestrator import Orchestrator
-from engine.pipeline_config import CLIENT, PipelineConfig, load_pipeline
+from engine.pipeline_config import CLIENT, Models, PipelineConfig, load_pipeline
 from engine.request import (
     EngineHealth,
     OmniRequest,
@@ -68,7 +68,7 @@ class AsyncOmniEngine:
     """
 
     def __init__(
-        self, pipeline: PipelineConfig, deploy: DeployConfig, model: Path, host: Host
+        self, pipeline: PipelineConfig, deploy: DeployConfig, models: Models, host: Host
     ) -> None:
         """Composes the parts; `start` makes them live."""
         self._pipeline = pipeline
@@ -80,19 +80,19 @@ class AsyncOmniEngine:
         self._runtimes = [
             StageRuntime(
                 stage.name,
-                partial(stage.build, model, deploy.stage(stage.name)),
+                partial(stage.build, models[stage.name], deploy.stage(stage.name)),
                 [ReplicaSlot(index) for index in range(deploy.stage(stage.name).replicas)],
             )
             for stage in pipeline.stages
         ]
         self._orchestrator = Orchestrator(
-            pipeline, model, self._runtimes, self._connector, self._metrics, time.monotonic
+            pipeline, models, self._runtimes, self._connector, self._metrics, time.monotonic
         )
         admission = deploy.admission
         self._line = WaitingLine(admission.max_running, admission.max_waiting)
         self._tickets: dict[str, _Ticket] = {}
         self._closed = False
-        self.description: PipelineDescription = pipeline.describe(model)
+        self.description: PipelineDescription = pipeline.describe(models)
         self._add_gauges()
 
     @classmethod
@@ -102,7 +102,7 @@ class AsyncOmniEngine:
         pipeline: str = "lark",
         model: str | None = None,
         deploy: Path | None = None,
-        cache_folder: Path | None = None,
+        cache_folder: Path,
         progress: Callable[[str], None] = logger.info,
     ) -> AsyncOmniEngine:
         """Loads a pipeline and warms it up by really speaking.
@@ -117,13 +117,12 @@ class AsyncOmniEngine:
         Raises:
             ConfigurationError: A name or a configuration value is wrong.
         """
-        del cache_folder  # nothing is prepared for this kind of pipeline yet
         config = load_pipeline(pipeline)
         names = [stage.name for stage in config.stages]
         deployment = load_deploy_config(deploy or config.deploy, names)
-        folder = await asyncio.to_thread(config.resolve, model)
+        models = await asyncio.to_thread(config.resolve, model, cache_folder)
         host = Host(f"antiphon-{pipeline}")
-        engine = cls(config, deployment, folder, host)
+        engine = cls(config, deployment, models, host)
         host.start()
         try:
             for runtime in engine._runtimes:

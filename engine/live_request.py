@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from engine.adapter import Adapter, IdentityAdapter
@@ -12,7 +11,7 @@ from engine.chunk import AudioPayload, TextPayload
 from engine.connector import EdgeKey, OmniConnector
 from engine.errors import StageError
 from engine.listener import Listener
-from engine.pipeline_config import CLIENT, EdgeConfig, PipelineConfig
+from engine.pipeline_config import CLIENT, EdgeConfig, Models, PipelineConfig
 from engine.request import SpeechParameters
 from engine.stage import Replica
 from engine.transfer import ChunkTransferAdapter
@@ -144,7 +143,7 @@ class LiveRequest:
 
 def open_request(
     pipeline: PipelineConfig,
-    model: Path,
+    models: Models,
     connector: OmniConnector,
     submission: Submission,
     epoch: int,
@@ -157,7 +156,7 @@ def open_request(
         if edge.target != CLIENT:
             make = edge.adapter
             adapters[edge.target] = (
-                IdentityAdapter() if make is None else make(model, submission.parameters)
+                IdentityAdapter() if make is None else make(models, submission.parameters)
             )
     intakes: dict[str, Intake] = {}
     outputs: dict[str, list[ChunkTransferAdapter]] = {stage: [] for stage in stages}

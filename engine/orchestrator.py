@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from engine.connector import OmniConnector
@@ -17,7 +16,7 @@ from engine.errors import EngineClosedError, EngineError, ErrorCode, StageError
 from engine.faults import STAGE_FAULTS
 from engine.live_request import LiveRequest, Submission, open_request
 from engine.metrics import EngineMetrics
-from engine.pipeline_config import PipelineConfig
+from engine.pipeline_config import Models, PipelineConfig
 from engine.stage import ReplicaSlot, StageRuntime
 
 logger = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ class Orchestrator:
 
     Attributes:
         pipeline: The topology.
-        model: The model's folder.
+        models: The folders of the stages' models.
         runtimes: The live stages, upstream first.
         connector: The data plane.
         metrics: What is measured.
@@ -47,7 +46,7 @@ class Orchestrator:
     """
 
     pipeline: PipelineConfig
-    model: Path
+    models: Models
     runtimes: list[StageRuntime]
     connector: OmniConnector
     metrics: EngineMetrics
@@ -71,7 +70,7 @@ class Orchestrator:
             raise ValueError(f"A request {submission.request_id!r} is live already.")
         epoch = self._next_epoch(submission.session)
         try:
-            live = open_request(self.pipeline, self.model, self.connector, submission, epoch)
+            live = open_request(self.pipeline, self.models, self.connector, submission, epoch)
         except STAGE_FAULTS as fault:
             logger.exception("The adapters of %s could not be made.", submission.request_id)
             message = f"The request could not be opened: {fault}"
@@ -182,11 +181,15 @@ class Orchestrator:
         """Runs one step and sends its outputs on; a fault ends the replica, not the server."""
         now = self.clock()
         runtime, slot = choice.runtime, choice.slot
+        failure: str | None = None
         try:
             outputs = runtime.step(slot, choice.slacks)
         except STAGE_FAULTS as fault:
             logger.exception("A replica of stage %s failed.", runtime.name)
-            self._replace_replica(runtime, slot, str(fault))
+            failure = str(fault)
+        if failure is not None:
+            # Not while the exception is handled: its traceback holds the broken replica.
+            self._replace_replica(runtime, slot, failure)
             return
         after = self.clock()
         self.metrics.note_step(runtime.name, after - now, len(outputs))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import entry_points
@@ -14,6 +14,9 @@ from engine.deploy_config import StageDeployment
 from engine.errors import ConfigurationError
 from engine.request import PipelineDescription, SpeechParameters, TextReport
 from engine.stage import Replica
+
+Models = Mapping[str, Path]
+"""The folder of each stage's model, by stage name."""
 
 CLIENT = ""
 """The name of the client's place in the graph: it writes text and hears the last stage."""
@@ -50,7 +53,7 @@ class EdgeConfig:
     Attributes:
         source: The producing stage, or CLIENT for the request's input.
         target: The consuming stage, or CLIENT for the request's output.
-        adapter: Makes a request's conversion from the model's folder and the request's
+        adapter: Makes a request's conversion from the models' folders and the request's
             parameters; None where nothing is converted.
         capacity: The most that may be in flight, in units of `cost`.
         reserve: The largest cost of one chunk.
@@ -60,7 +63,7 @@ class EdgeConfig:
 
     source: str
     target: str
-    adapter: Callable[[Path, SpeechParameters], Adapter] | None
+    adapter: Callable[[Models, SpeechParameters], Adapter] | None
     capacity: int
     reserve: int
     cost: Callable[[Any], int]
@@ -75,8 +78,9 @@ class PipelineConfig:
         name: The pipeline's name.
         stages: From upstream to downstream.
         edges: On every route each stage has one edge in, and the route starts and ends at CLIENT.
-        describe: What clients may know, from the model's folder.
-        resolve: The folder of a model; None means the default model.
+        describe: What clients may know, from the models' folders.
+        resolve: The folders of the stages' models, from what the operator named (None means the
+            default) and the cache folder in which fetched models lie.
         check: Raises InvalidRequestError for parameters that the pipeline cannot serve.
         inspect: A quick look at a text.
         warm_up_text: What is spoken before the engine calls itself ready.
@@ -86,8 +90,8 @@ class PipelineConfig:
     name: str
     stages: tuple[StageConfig, ...]
     edges: tuple[EdgeConfig, ...]
-    describe: Callable[[Path], PipelineDescription]
-    resolve: Callable[[str | None], Path]
+    describe: Callable[[Models], PipelineDescription]
+    resolve: Callable[[str | None, Path], Models]
     check: Callable[[SpeechParameters], None]
     inspect: Callable[[str], TextReport]
     warm_up_text: str

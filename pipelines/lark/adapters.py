@@ -33,8 +33,10 @@ class TextToPhonemes:
         self._tags: deque[Tag] = deque()
         self._sentence_ended = False
 
-    def push(self, payload: TextPayload) -> None:
-        """Adds text; reading is left to `pull`."""
+    def push(self, payload: object) -> None:
+        """Adds text; reading is left to `pull`. What a Thinker sends beside text is not spoken."""
+        if not isinstance(payload, TextPayload):
+            return
         if payload.text:
             self._reader.push(payload.text)
         if payload.flush:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 from engine import AudioPayload, ConfigurationError, PipelineDescription, SpeechParameters
 from engine.chunk import TextPayload
-from engine.pipeline_config import CLIENT, EdgeConfig, PipelineConfig, StageConfig, StageKind
+from engine.pipeline_config import (
+    CLIENT,
+    EdgeConfig,
+    Models,
+    PipelineConfig,
+    StageConfig,
+    StageKind,
+)
 from pipelines.lark.text import inspect_text
 from pipelines.lark.voices import VOICES, find_voice
 
@@ -39,7 +46,7 @@ LONGEST_CHUNK = 4 * SAMPLE_RATE
 """Samples; a chunk of one slow phoneme after the other stays below."""
 
 
-def resolve(model: str | None) -> Path:
+def weights_folder(model: str | None) -> Path:
     """The folder of the weights: those in the package unless another folder is named.
 
     Raises:
@@ -54,9 +61,16 @@ def resolve(model: str | None) -> Path:
     return folder
 
 
-def describe(folder: Path) -> PipelineDescription:
+def resolve(model: str | None, cache: Path) -> Models:
+    """Both stages load from one folder; nothing of it is cached."""
+    del cache
+    folder = weights_folder(model)
+    return {"talker": folder, "code2wav": folder}
+
+
+def describe(models: Models) -> PipelineDescription:
     """What clients may know."""
-    del folder
+    del models
     voices = tuple(voice.description for voice in VOICES)
     return PipelineDescription("lark", ("lark",), voices, SAMPLE_RATE, word_timings=True)
 
@@ -102,45 +116,56 @@ def _codec(folder: Path) -> Codec:
     return load_code2wav(folder).codec
 
 
-def text_to_phonemes(folder: Path, parameters: SpeechParameters) -> Adapter:
+def text_to_phonemes(models: Models, parameters: SpeechParameters) -> Adapter:
     """The adapter into the Talker."""
-    del folder
+    del models
     from pipelines.lark.adapters import TextToPhonemes
 
     return TextToPhonemes(_phonemizer(), find_voice(parameters.voice).index, LOOKAHEAD)
 
 
-def codes_to_frames(folder: Path, parameters: SpeechParameters) -> Adapter:
+def codes_to_frames(models: Models, parameters: SpeechParameters) -> Adapter:
     """The adapter into Code2Wav."""
     from pipelines.lark.adapters import CodesToFrames
 
-    return CodesToFrames(_codec(folder), parameters.speed)
+    return CodesToFrames(_codec(models["code2wav"]), parameters.speed)
 
 
-def _characters(payload: TextPayload) -> int:
-    return len(payload.text)
+def characters(payload: object) -> int:
+    """The cost of text on an edge; what else travels there costs one."""
+    return len(payload.text) if isinstance(payload, TextPayload) else 1
 
 
-def _one(payload: object) -> int:
+def one(payload: object) -> int:
+    """The cost of a step's output on an edge."""
     del payload
     return 1
 
 
-def _samples(payload: AudioPayload) -> int:
+def samples(payload: AudioPayload) -> int:
+    """The cost of audio on an edge."""
     return len(payload.samples)
 
 
+TALKER = StageConfig("talker", StageKind.AUTOREGRESSIVE, build_talker)
+CODE2WAV = StageConfig("code2wav", StageKind.GENERATION, build_code2wav)
+
+
+def voice_edges(routes: tuple[str, ...]) -> tuple[EdgeConfig, ...]:
+    """The edges from the Talker to the client, for pipelines that speak with this voice."""
+    return (
+        EdgeConfig("talker", "code2wav", codes_to_frames, CODE_CAPACITY, 1, one, routes),
+        EdgeConfig("code2wav", CLIENT, None, AUDIO_CAPACITY, LONGEST_CHUNK, samples, routes),
+    )
+
+
+TEXT_EDGE = EdgeConfig(CLIENT, "talker", text_to_phonemes, TEXT_CAPACITY, 1, characters)
+"""The client's own text into the Talker."""
+
 PIPELINE = PipelineConfig(
     name="lark",
-    stages=(
-        StageConfig("talker", StageKind.AUTOREGRESSIVE, build_talker),
-        StageConfig("code2wav", StageKind.GENERATION, build_code2wav),
-    ),
-    edges=(
-        EdgeConfig(CLIENT, "talker", text_to_phonemes, TEXT_CAPACITY, 1, _characters),
-        EdgeConfig("talker", "code2wav", codes_to_frames, CODE_CAPACITY, 1, _one),
-        EdgeConfig("code2wav", CLIENT, None, AUDIO_CAPACITY, LONGEST_CHUNK, _samples),
-    ),
+    stages=(TALKER, CODE2WAV),
+    edges=(TEXT_EDGE, *voice_edges(("speech",))),
     describe=describe,
     resolve=resolve,
     check=check,
