@@ -32,8 +32,11 @@ PYTORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 STAMP = "antiphon-setup.json"
 
-INPUTS = ("pyproject.toml", "constraints/{backend}.txt", "scripts/set_up.py")
-"""The files that decide what is installed."""
+INPUTS = ("constraints/{backend}.txt", "scripts/set_up.py", "scripts/repair_environment.py")
+"""The files that decide what is installed, beside parts of `pyproject.toml`."""
+
+PARTS_OF_PYPROJECT = ("build-system", "project")
+"""The tables that do; the others are settings of tools."""
 
 CHECK = """
 import torch, torchvision, torchaudio, transformers, vllm
@@ -84,6 +87,12 @@ def say(text: str) -> None:
 def digest_of_inputs(root: Path, backend: str) -> str:
     """A digest of everything that decides what is installed."""
     digest = hashlib.sha256(".".join(map(str, sys.version_info[:3])).encode())
+    # Imported here, so that an older Python, which has none, reaches the message that says so.
+    import tomllib
+
+    tables = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    deciding = {name: tables.get(name) for name in PARTS_OF_PYPROJECT}
+    digest.update(json.dumps(deciding, sort_keys=True).encode())
     for name in INPUTS:
         digest.update((root / name.format(backend=backend)).read_bytes())
     return digest.hexdigest()

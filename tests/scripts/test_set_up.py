@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,22 +21,44 @@ def scripts(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return SimpleNamespace(set_up=set_up, pip=pip_progress, constraints=write_constraints)
 
 
+PYPROJECT = '[project]\nname = "x"\ndependencies = ["a==1"]\n[tool.ruff]\nline-length = 100\n'
+
+DECIDING = (
+    "constraints/cpu.txt",
+    "constraints/cuda.txt",
+    "scripts/set_up.py",
+    "scripts/repair_environment.py",
+)
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    for name in ("pyproject.toml", "constraints/cpu.txt", "scripts/set_up.py"):
+    for name in DECIDING:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name)
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
     return tmp_path
 
 
-def test_the_digest_changes_with_each_file_that_decides_what_is_installed(
+def test_the_digest_changes_with_everything_that_decides_what_is_installed(
     scripts: SimpleNamespace, project: Path
 ) -> None:
     seen = {scripts.set_up.digest_of_inputs(project, "cpu")}
-    for name in ("pyproject.toml", "constraints/cpu.txt", "scripts/set_up.py"):
+    seen.add(scripts.set_up.digest_of_inputs(project, "cuda"))
+    for name in DECIDING:
         (project / name).write_text("changed")
         seen.add(scripts.set_up.digest_of_inputs(project, "cpu"))
-    assert len(seen) == 4
+    (project / "pyproject.toml").write_text(PYPROJECT.replace("a==1", "a==2"))
+    seen.add(scripts.set_up.digest_of_inputs(project, "cpu"))
+    assert len(seen) == 6
+
+
+def test_the_digest_does_not_change_with_the_settings_of_tools(
+    scripts: SimpleNamespace, project: Path
+) -> None:
+    before = scripts.set_up.digest_of_inputs(project, "cpu")
+    (project / "pyproject.toml").write_text(PYPROJECT.replace("100", "120"))
+    assert scripts.set_up.digest_of_inputs(project, "cpu") == before
 
 
 @pytest.mark.parametrize(
@@ -109,7 +132,6 @@ def test_extras_that_were_installed_are_kept_up_to_date_with_the_rest(
 def test_the_other_build_of_vllm_gets_an_environment_made_anew(
     scripts: SimpleNamespace, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / "constraints/cuda.txt").write_text("")
     environment = project / "environment"
     environment.mkdir()
     scripts.set_up.Stamp("older", "cpu", ["dev"]).write(environment)
@@ -192,8 +214,6 @@ def test_constraints_pin_what_pip_resolved(scripts: SimpleNamespace, tmp_path: P
 
 @pytest.mark.parametrize("backend", ["cpu", "cuda"])
 def test_every_direct_dependency_is_pinned_as_the_project_says(backend: str) -> None:
-    import tomllib
-
     root = SCRIPTS.parent
     project = tomllib.loads((root / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
