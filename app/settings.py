@@ -187,7 +187,7 @@ def prepare_process_environment(settings: Settings) -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
-        "VLLM_LOGGING_LEVEL": "DEBUG" if settings.log_level is LogLevel.DEBUG else "WARNING",
+        "VLLM_LOGGING_LEVEL": "DEBUG" if settings.log_level is LogLevel.DEBUG else "ERROR",
         "TOKENIZERS_PARALLELISM": "false",
     }
     if not _names_hub_model(settings.model):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 from app.engine_port import EngineFactory, Progress, SpeechEngine
 from app.settings import Settings
 
@@ -11,6 +13,8 @@ def engine_factory(settings: Settings) -> EngineFactory:
 
     async def start(progress: Progress) -> SpeechEngine:
         progress("Importing the engine")
+        # Notices of vLLM to its own developers; nobody who runs a server can act on them.
+        warnings.filterwarnings("ignore", category=FutureWarning, module="vllm")
         # Imports torch, so it must happen after the environment is prepared and only when needed.
         from engine.engine import AsyncOmniEngine
 
