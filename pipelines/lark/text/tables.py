@@ -91,7 +91,8 @@ _UNIT_STEMS = {
 }  # fmt: skip
 UNITS: dict[str, tuple[str, str]] = {
     **{unit: (stem, stem + "s") for unit, stem in _UNIT_STEMS.items()},
-    "ft": ("foot", "feet"), "Hz": ("hertz", "hertz"), "kHz": ("kilohertz", "kilohertz"),
+    "ft": ("foot", "feet"), "inch": ("inch", "inches"), "Hz": ("hertz", "hertz"),
+    "kHz": ("kilohertz", "kilohertz"),
     "MHz": ("megahertz", "megahertz"), "GHz": ("gigahertz", "gigahertz"),
     "kph": ("kilometer per hour", "kilometers per hour"),
     "kmh": ("kilometer per hour", "kilometers per hour"),

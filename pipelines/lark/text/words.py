@@ -140,6 +140,9 @@ def read_abbreviation(text: str, around: Around) -> tuple[str, Ending] | None:
     Returns:
         The reading and when the sentence ends there too, or None if the period is a full stop.
     """
+    measure = read_unit(text if text != "in" else "inch", around)
+    if measure is not None:
+        return measure, "capital"
     if text in BEFORE_NUMBER and around.after()[:1].isdigit():
         return BEFORE_NUMBER[text], "never"
     if text in STREETS and around.before[:1].isupper() and text not in ("Pl", "Sq", "Ct"):

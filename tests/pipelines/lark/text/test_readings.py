@@ -126,6 +126,9 @@ UNITS = {
     "60 fps": "sixty frames per second",
     "5Ω": "five ohms",
     "2 in": "two in",
+    "2 in. wide": "two inches wide",
+    "20 min. Then 5 km.": "twenty minutes / Then five kilometers",
+    "at min. cost": "at minimum cost",
 }
 ABBREVIATIONS = {
     "No.": "No .",
