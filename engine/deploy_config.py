@@ -15,7 +15,7 @@ from engine.errors import ConfigurationError
 class _Strict(BaseModel):
     """Refuses unknown keys and names the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     @model_validator(mode="before")
     @classmethod
@@ -40,6 +40,15 @@ class ChunkDeployment(_Strict):
     first_units: int = Field(default=8, ge=1)
     maximum_units: int = Field(default=48, ge=1)
     growth: float = Field(default=1.6, gt=1.0)
+
+    @model_validator(mode="after")
+    def _first_fits(self) -> ChunkDeployment:
+        if self.first_units > self.maximum_units:
+            raise ValueError(
+                f"first_units ({self.first_units}) is larger than maximum_units "
+                f"({self.maximum_units})"
+            )
+        return self
 
 
 class StageDeployment(_Strict):
@@ -114,9 +123,9 @@ def load_deploy_config(path: Path, stage_names: list[str]) -> DeployConfig:
             the key, the value and the mend.
     """
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-        config = DeployConfig.model_validate(values)
-    except OSError as error:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        config = DeployConfig.model_validate({} if values is None else values)
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"The deployment {path} cannot be read: {error}.") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"The deployment {path} is no valid YAML: {error}.") from error
