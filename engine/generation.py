@@ -20,6 +20,7 @@ from engine.adapter import GenerationInput
 from engine.chunk import AudioPayload, WordTiming
 from engine.chunk_policy import ChunkPolicy, MovingAverage
 from engine.deploy_config import StageDeployment
+from engine.errors import ConfigurationError
 from engine.request import SpeechParameters
 
 
@@ -136,9 +137,19 @@ class GenerationReplica:
 
     @classmethod
     def of(cls, module: GenerationModule, deployment: StageDeployment) -> GenerationReplica:
-        """A replica of a module as a deployment asks for it."""
+        """A replica of a module as a deployment asks for it.
+
+        Raises:
+            ConfigurationError: A request may hold less input than its largest chunk takes, so
+                that it would wait for ever.
+        """
         unit_seconds = module.unit_samples / module.sample_rate
         chunk = deployment.chunk
+        if deployment.input_limit < chunk.maximum_units:
+            raise ConfigurationError(
+                f"input_limit is {deployment.input_limit}; it must be at least "
+                f"chunk.maximum_units, {chunk.maximum_units}."
+            )
         policy = ChunkPolicy(chunk.first_units, chunk.maximum_units, chunk.growth, unit_seconds)
         scheduler = OmniGenerationScheduler(
             policy, deployment.max_requests, MovingAverage(unit_seconds / 4)
