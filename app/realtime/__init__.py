@@ -1,0 +1,1 @@
+"""The realtime conversation: OpenAI's Realtime protocol over a WebSocket."""
