@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, TaskID, TextColumn
+from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as ProgressBars
 from rich.table import Table
 
@@ -80,7 +80,7 @@ def _fetch_with_progress(catalogue: Catalogue, name: str, console: Console) -> P
     """Fetches a model; shows a bar on a terminal, and a line for each step elsewhere."""
     if not console.is_terminal:
         return catalogue.fetch(name, _LineForEachStep(console, name))
-    columns = [TextColumn("  {task.description}"), BarColumn(), DownloadColumn()]
+    columns = [TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn()]
     with ProgressBars(*columns, console=console, transient=True) as bars:
         return catalogue.fetch(name, _BarForEachStep(bars, name))
 

@@ -12,6 +12,7 @@ import yaml
 
 from engine import ConfigurationError, catalogue, prepare
 from engine.catalogue import Catalogue, ModelUnavailableError
+from engine.catalogue_file import FolderSource
 from engine.prepare import PreparationError
 
 ONE = b"one" * 1000
@@ -381,3 +382,11 @@ def test_the_installed_catalogue_is_valid_and_names_its_licences(tmp_path: Path)
     for model in models.models:
         assert model.entry.licence in {"Apache-2.0", "MIT", "BSD-2-Clause"}
         assert model.entry.summary
+
+
+def test_the_weights_that_ship_are_the_ones_the_catalogue_pins(tmp_path: Path) -> None:
+    models = Catalogue.installed(tmp_path)
+    for model in models.select([], ["serve"]):
+        if all(isinstance(source, FolderSource) for source in model.entry.sources):
+            problem = models.problem(model.name)
+            assert problem is None, f"{model.name}: {problem}. Run scripts/pin_weights.py"
