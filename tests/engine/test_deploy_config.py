@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine import ConfigurationError
+from engine.deploy_config import DeployConfig, StageDeployment, load_deploy_config
+
+STAGES = ["talker", "code2wav"]
+
+
+def load(folder: Path, text: str) -> DeployConfig:
+    path = folder / "deploy.yaml"
+    path.write_text(text, encoding="utf-8")
+    return load_deploy_config(path, STAGES)
+
+
+def refusal(folder: Path, text: str) -> str:
+    with pytest.raises(ConfigurationError) as refused:
+        load(folder, text)
+    message = str(refused.value)
+    assert "deploy.yaml" in message
+    return message
+
+
+def test_what_is_not_named_has_its_default(tmp_path: Path) -> None:
+    config = load(tmp_path, "stages: {talker: {replicas: 2}}")
+    assert config.stage("talker") == StageDeployment(replicas=2)
+    assert config.stage("code2wav") == StageDeployment()
+    assert load(tmp_path, "") == DeployConfig()
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong", "near"),
+    [
+        ("admision: {}", "admision", "admission"),
+        ("admission: {max_runing: 2}", "max_runing", "max_running"),
+        ("stages: {talker: {max_request: 2}}", "max_request", "max_requests"),
+        ("stages: {code2wav: {chunk: {firts_units: 2}}}", "firts_units", "first_units"),
+        ("stages: {talker: {kv_cache_bytes: 2}}", "kv_cache_bytes", "key_value_cache_bytes"),
+        ("stages: {talkr: {}}", "talkr", "talker"),
+        ("stages: {code-2-wav: {}}", "code-2-wav", "code2wav"),
+    ],
+)
+def test_an_unknown_key_is_refused_and_the_nearest_named(
+    tmp_path: Path, text: str, wrong: str, near: str
+) -> None:
+    message = refusal(tmp_path, text)
+    assert wrong in message
+    assert f"did you mean {near!r}" in message
+
+
+@given(st.text(st.characters(codec="ascii", categories=["Ll"]), min_size=1, max_size=12))
+def test_any_unknown_key_is_refused(tmp_path_factory: pytest.TempPathFactory, key: str) -> None:
+    if key in DeployConfig.model_fields:
+        return
+    assert "did you mean" in refusal(tmp_path_factory.mktemp("deploy"), f'"{key}": 1')
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("stages: {talker: {replicas: two}}", "stages.talker.replicas"),
+        ("stages: {talker: {replicas: '2'}}", "stages.talker.replicas"),
+        ("stages: {talker: {replicas: true}}", "stages.talker.replicas"),
+        ("stages: {talker: {replicas: 1.5}}", "stages.talker.replicas"),
+        ("stages: {talker: {replicas: 0}}", "stages.talker.replicas"),
+        ("stages: {talker: {replicas: null}}", "stages.talker.replicas"),
+        ("stages: {talker: {compile: 1}}", "stages.talker.compile"),
+        ("stages: {talker: {dtype: float8}}", "stages.talker.dtype"),
+        ("stages: {talker: {device: gpu}}", "stages.talker.device"),
+        ("stages: {talker: 3}", "stages.talker"),
+        ("stages: [talker]", "stages"),
+        ("stages: {code2wav: {chunk: {growth: 1.0}}}", "stages.code2wav.chunk.growth"),
+        ("stages: {code2wav: {chunk: {first_units: 64}}}", "stages.code2wav.chunk"),
+        ("admission: {max_waiting: -1}", "admission.max_waiting"),
+        ("admission: {deadline: .nan}", "admission.deadline"),
+        ("client_buffer_seconds: 1", "client_buffer_seconds"),
+        ("[1, 2]", "the file"),
+        ("just words", "the file"),
+        ("0", "the file"),
+        ("[]", "the file"),
+    ],
+)
+def test_a_wrong_value_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
+    assert f"{key}: " in refusal(tmp_path, text)
+
+
+def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
+    message = refusal(tmp_path, "stages: {talker: {replicas: 0, max_steps: 1}}")
+    assert "replicas" in message
+    assert "max_steps" in message
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_deploy_config(tmp_path / "missing.yaml", STAGES)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_deploy_config(tmp_path, STAGES)
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        load_deploy_config(tmp_path / "binary.yaml", STAGES)
+    assert "no valid YAML" in refusal(tmp_path, "stages: {talker: [}")

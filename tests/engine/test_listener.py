@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from engine.listener import FIRST_AUDIO_DUE, Listener
+
+
+def test_before_any_audio_the_slack_runs_down_to_when_it_is_due() -> None:
+    listener = Listener(started=10.0)
+    assert listener.slack(10.0) == pytest.approx(FIRST_AUDIO_DUE)
+    assert listener.slack(10.5) == pytest.approx(FIRST_AUDIO_DUE - 0.5)
+
+
+def test_audio_in_time_is_no_underrun() -> None:
+    listener = Listener(started=0.0)
+    listener.deliver(1.0, now=0.2)
+    listener.deliver(1.0, now=1.1)
+    assert (listener.underruns, listener.silence) == (0, 0.0)
+    assert listener.slack(1.1) == pytest.approx(1.1)
+
+
+def test_late_audio_is_an_underrun_after_which_the_player_goes_on() -> None:
+    listener = Listener(started=0.0)
+    listener.deliver(1.0, now=0.0)
+    listener.deliver(1.0, now=1.5)
+    assert listener.underruns == 1
+    assert listener.silence == pytest.approx(0.5)
+    assert listener.slack(1.5) == pytest.approx(1.0)
+
+
+def test_words_without_samples_do_not_start_the_player() -> None:
+    listener = Listener(started=0.0)
+    listener.deliver(0.0, now=0.0)
+    assert listener.first_audio is None
+    listener.deliver(1.0, now=5.0)
+    assert listener.underruns == 0
+    assert listener.slack(5.0) == pytest.approx(1.0)
+
+
+@given(st.lists(st.tuples(st.floats(0.01, 3.0), st.floats(0.0, 3.0)), min_size=1))
+def test_the_player_has_played_what_it_was_given(chunks: list[tuple[float, float]]) -> None:
+    """Time that has passed = audio played + silence, whenever it is looked at."""
+    listener = Listener(started=0.0)
+    now = 0.0
+    for seconds, wait in chunks:
+        now += wait
+        listener.deliver(seconds, now)
+    assert listener.first_audio is not None
+    end = now + listener.slack(now)
+    assert end == pytest.approx(listener.first_audio + listener.delivered + listener.silence)
+    assert listener.slack(now) >= chunks[-1][0] - 1e-9
+    assert listener.underruns <= len(chunks) - 1
