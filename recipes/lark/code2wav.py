@@ -26,7 +26,6 @@ from pipelines.lark.decoder import Decoder, DecoderConfig
 from pipelines.lark.synthesis import BINS, BRANCHES
 from recipes.lark.code2wav_data import FrameBatch, FrameCorpus, student_weights
 
-WARM_UP_STEPS = 50
 CHECKPOINT_SECONDS = 120.0
 AVERAGE = 0.995
 FLOOR = 1e-3
@@ -43,6 +42,7 @@ class Settings:
     rows: int = 2
     length: int = 512
     rate: float = 1e-3
+    warm_up: int = 50
     seed: int = 9
 
 
@@ -127,12 +127,14 @@ class Trainer:
         """Do one update and return the parts of the loss."""
         used = min(self.elapsed / (60 * self.settings.minutes), 1.0)
         factor = (
-            min(1.0, (self.steps + 1) / WARM_UP_STEPS) * 0.5 * (1.01 + math.cos(math.pi * used))
+            min(1.0, (self.steps + 1) / self.settings.warm_up)
+            * 0.5
+            * (1.01 + math.cos(math.pi * used))
         )
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate * factor
         parts = losses(self.model(batch.features), batch)
-        (parts * WEIGHTS).sum().backward()  # type: ignore[no-untyped-call]
+        (parts * WEIGHTS).sum().backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)

@@ -121,7 +121,7 @@ class FrameCorpus:
     def batches(
         self, rows: int, length: int, seed: int, utterances: npt.NDArray[np.int64] | None = None
     ) -> Iterator[FrameBatch]:
-        """Yield batches of rows of concatenated utterances, without end or once over `utterances`."""
+        """Yield batches of concatenated utterances, without end or once over `utterances`."""
         source = np.random.default_rng(seed)
         pending: list[tuple[FloatArray, FloatArray]] = []
         while True:

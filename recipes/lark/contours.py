@@ -1,4 +1,4 @@
-"""Pitch and energy contours: frames → four points a phoneme, and the trimming of leading silence."""
+"""Pitch and energy contours, four points a phoneme, and the trimming of leading silence."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def key(text: str) -> str:
 
 
 def chitchat() -> Iterator[str]:
-    """Yield cleaned messages of `chitchat-dataset` (MIT), each with an ending punctuation mark."""
+    """Yield cleaned messages of `chitchat-dataset` (MIT)."""
     path = resources.files("chitchat_dataset").joinpath("dataset.json")
     for conversation in json.loads(path.read_text(encoding="utf-8")).values():
         for turn in conversation["messages"]:
@@ -57,7 +57,7 @@ def chatterbot() -> Iterator[str]:
 
 
 def clean(text: str, longest: int = 220) -> str | None:
-    """Return a message fit for speech, or None: no links, no odd characters, no drawn-out letters."""
+    """Return a message fit for speech, or None: no links, odd characters, drawn-out letters."""
     text = " ".join(
         text.replace("\u2019", "'").replace("\u201c", '"').replace("\u201d", '"').split()
     )

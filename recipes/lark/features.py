@@ -12,6 +12,7 @@ import multiprocessing
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -104,11 +105,15 @@ def load(data: Path) -> Features:
         lengths = np.concatenate([shard[name] for shard in shards]).astype(np.int64)
         return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
+    def joined(name: str) -> npt.NDArray[Any]:
+        return np.concatenate([shard[name] for shard in shards])
+
     return Features(
-        *(
-            np.concatenate([shard[name] for shard in shards])
-            for name in ("ids", "durations", "h", "f0", "energy")
-        ),
+        ids=joined("ids"),
+        durations=joined("durations"),
+        h=joined("h"),
+        f0=joined("f0"),
+        energy=joined("energy"),
         phoneme_offsets=offsets("phonemes"),
         frame_offsets=offsets("frames"),
     )

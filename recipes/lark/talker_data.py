@@ -73,11 +73,11 @@ class CodeCorpus:
     def _with_lookahead(
         self, utterance: int, following: int, source: np.random.Generator
     ) -> IntArray:
-        """Return [L, 1 + lookahead]; half the time the sentence that follows is not known yet."""
+        """Return [L, 1 + lookahead]; mostly the sentence that follows is not known yet."""
         ahead = self.config.lookahead
         ids = self.ids[self.offsets[utterance] : self.offsets[utterance + 1]]
         after = self.ids[self.offsets[following] :][:ahead]
-        if source.random() < 0.5:
+        if source.random() < 0.9:
             after = np.zeros(0, np.int64)
         padded = np.concatenate([ids, after, np.zeros(ahead - len(after), np.int64)])
         return np.lib.stride_tricks.sliding_window_view(padded, 1 + ahead)[: len(ids)]

@@ -1,4 +1,4 @@
-"""The teacher: the non-autoregressive voice of `hibari-tts` (Apache-2.0), cut where its decoder begins."""
+"""The teacher: the voice of `hibari-tts` (Apache-2.0), cut where its decoder begins."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def model_path() -> str:
 
 
 class FeatureTeacher:
-    """Text to phonemes to features, without decoding to sound (60 to 70 times real time a thread)."""
+    """Text to phonemes to features, without decoding: 150 times real time a thread."""
 
     def __init__(self) -> None:
         import onnx

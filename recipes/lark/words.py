@@ -35,7 +35,8 @@ Wright, Yamamoto, Young, Zhang, Zimmerman
 """)
 
 TITLES = _split(
-    "Mr., Mrs., Ms., Dr., Professor, Captain, Senator, Sergeant, Judge, President, Sir, Mayor, Colonel"
+    "Mr., Mrs., Ms., Dr., Professor, Captain, Senator, Sergeant, Judge, President, Sir, Mayor, "
+    "Colonel"
 )
 
 PLACES = _split("""

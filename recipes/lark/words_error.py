@@ -6,10 +6,14 @@ import re
 from dataclasses import dataclass
 
 _ONES = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
-    "fifteen sixteen seventeen eighteen nineteen"
-).split()
-_TENS = "zero ten twenty thirty forty fifty sixty seventy eighty ninety".split()
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen"),
+    *("eighteen", "nineteen"),
+)
+_TENS = (
+    *("zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty"),
+    "ninety",
+)
 _SCALES = ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
 _ORDINALS = {
     "one": "first",
@@ -37,11 +41,8 @@ _SPELLINGS = {
     "litre": "liter",
     "gray": "grey",
     "oclock": "o clock",
-    "minus": "minus",
-    "yeah": "yeah",
     "alright": "all right",
     "cancelling": "canceling",
-    "elevators": "elevators",
     "youve": "you have",
     "wouldve": "would have",
     "couldve": "could have",
