@@ -17,7 +17,7 @@ from app.lifecycle import EngineLifecycle
 from app.loop_lag import measure_loop_lag
 from app.metrics import AppMetrics
 from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
-from app.routes import catalogue, health, speech, text_stream
+from app.routes import catalogue, documentation, health, speech, text_stream
 from app.routes.root import install_root
 from app.settings import Settings
 from app.speech.warning import WARNING_HEADER
@@ -66,12 +66,15 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         title="Antiphon",
         version=application_version(),
         summary="Text in, speech out while it is being made.",
+        description=documentation.TEXT_STREAM,
+        docs_url=None,
+        redoc_url=None,
         lifespan=lifespan,
     )
     app.state.antiphon = state
     install_exception_handlers(app)
-    for router in (speech.router, text_stream.router, catalogue.router, health.router):
-        app.include_router(router)
+    for module in (speech, text_stream, catalogue, health, documentation):
+        app.include_router(module.router)
     install_root(app, settings.static_folder)
     app.add_middleware(RequestContextMiddleware)
     if settings.cors_origins:

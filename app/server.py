@@ -44,6 +44,9 @@ def configure_logging(level: LogLevel) -> None:
     logging.basicConfig(
         level=level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s", force=True
     )
+    if level is not LogLevel.DEBUG:
+        # What vLLM says while it is imported, before it reads its own setting.
+        logging.getLogger("vllm").setLevel(logging.ERROR)
     if level is LogLevel.INFO:
         # Uvicorn's account of its own steps says nothing that `serve` does not say better.
         logging.getLogger("uvicorn.error").setLevel(logging.WARNING)

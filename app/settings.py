@@ -188,6 +188,7 @@ def prepare_process_environment(settings: Settings) -> None:
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_LOGGING_LEVEL": "DEBUG" if settings.log_level is LogLevel.DEBUG else "ERROR",
+        "TORCH_CPP_LOG_LEVEL": "ERROR",
         "TOKENIZERS_PARALLELISM": "false",
     }
     if not _names_hub_model(settings.model):

@@ -16,7 +16,7 @@ def voices(pipeline: PipelineOption = None, model: ModelOption = None) -> None:
     settings = settings_with(pipeline=pipeline, model=model)
     try:
         config = load_pipeline(settings.pipeline)
-        description = config.describe(config.resolve(settings.model))
+        description = config.describe(config.resolve(settings.model, settings.cache_folder))
     except ConfigurationError as failure:
         Console(stderr=True).print(str(failure), style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
