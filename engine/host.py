@@ -43,8 +43,8 @@ class Host:
 
     @property
     def alive(self) -> bool:
-        """Whether the thread runs."""
-        return self._thread.is_alive()
+        """Whether the thread works and goes on working."""
+        return self._thread.is_alive() and not self._closing
 
     def post(self, action: Callable[[], None]) -> None:
         """Runs an action on the thread, before its next step; from any thread."""
@@ -89,12 +89,15 @@ class Host:
             while not self._closing:
                 self._turn()
         finally:
-            if self._orchestrator is not None:
-                self._orchestrator.close(ErrorCode.SHUTTING_DOWN, "The engine is shutting down.")
             self._closing = True
-            self._stopped.set()
-            # What was posted last is still run, so that nobody waits for it for ever.
-            self._drain()
+            try:
+                if self._orchestrator is not None:
+                    message = "The engine is shutting down."
+                    self._orchestrator.close(ErrorCode.SHUTTING_DOWN, message)
+            finally:
+                self._stopped.set()
+                # What was posted last is still run, so that nobody waits for it for ever.
+                self._drain()
 
     def _turn(self) -> None:
         """Does what was posted, then one step of the most urgent stage, or sleeps."""
