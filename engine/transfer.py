@@ -54,6 +54,7 @@ class ChunkTransferAdapter:
     starved: bool = False
     _next_sent: int = 0
     _next_taken: int = 0
+    _final_taken: bool = False
     _costs: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -110,11 +111,13 @@ class ChunkTransferAdapter:
         self.connector.close(self.key, chunk)
 
     def receive(self) -> Chunk[Any] | None:
-        """The next chunk, or None.
+        """The next chunk, or None; after the final one there is no other.
 
         Raises:
             ChunkGapError: The numbering has a gap.
         """
+        if self._final_taken:
+            return None
         chunk = self.connector.take(self.key)
         if chunk is None:
             return None
@@ -126,6 +129,7 @@ class ChunkTransferAdapter:
             # What was sent between the last chunk that was taken and the failure is gone.
             chunk = replace(chunk, seq=self._next_taken)
         self._next_taken = chunk.seq + 1
+        self._final_taken = chunk.final
         self.taken += self._costs.pop(chunk.seq, 0)
         return chunk
 

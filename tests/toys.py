@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
@@ -330,6 +331,16 @@ async def until(engine: AsyncOmniEngine, holds: Callable[[Orchestrator], bool]) 
     async with asyncio.timeout(20):
         while not await on_engine_thread(engine, holds):
             pass
+
+
+async def busy_share(engine: AsyncOmniEngine, seconds: float) -> float:
+    """The share of a time in which the engine thread used the processor."""
+    identity = engine._host._thread.ident
+    assert identity is not None
+    clock = time.pthread_getcpuclockid(identity)
+    before = time.clock_gettime(clock)
+    await asyncio.sleep(seconds)
+    return (time.clock_gettime(clock) - before) / seconds
 
 
 async def until_idle(engine: AsyncOmniEngine) -> None:

@@ -203,10 +203,8 @@ class TransferMachine(RuleBasedStateMachine):
 
     @rule()
     def receive(self) -> None:
-        if self.taken and self.taken[-1].final:
-            return
         chunk = self.transfer.receive()
-        if not self.waiting:
+        if not self.waiting or (self.taken and self.taken[-1].final):
             assert chunk is None
             return
         payload, final = self.waiting.popleft()
