@@ -18,6 +18,9 @@ from app.settings import LogLevel, Settings
 
 _BACKLOG = 2048
 
+_KEEP_ALIVE_SECONDS = 75
+"""Longer than the usual minute of a proxy, so that it is never the server that closes first."""
+
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -101,6 +104,7 @@ def build_server(settings: Settings, lifecycle: EngineLifecycle) -> Server:
         log_config=None,
         access_log=settings.log_level is LogLevel.DEBUG,
         server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(settings.shutdown_seconds),
     )
     return Server(config)

@@ -105,9 +105,10 @@ class Settings(BaseSettings):
         None, gt=0, description="A request is ended after this long; the deployment's by default."
     )
     slow_client_seconds: float = Field(
-        30.0,
+        20.0,
         gt=0,
-        description="A client that takes nothing for this long while more is ready is cut off.",
+        description="A client that reads slower than real time is cut off when it has fallen "
+        "this far behind.",
     )
     write_buffer_bytes: int = Field(
         16 << 10, ge=1024, description="Bytes of a response that wait in the server's memory."

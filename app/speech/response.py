@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.connection import ConnectionCutError, connection_of
 from app.errors import ApiError
 from app.metrics import AppMetrics, Outcome, Transport
+from app.pace import ClientPace, SlowClientError
 from app.speech.framing import Framing
 from app.speech.stream import SpeechFailedError, SpokenStream
 
@@ -28,10 +29,6 @@ _STREAMING_HEADERS = {
 }
 
 
-class SlowClientError(Exception):
-    """The client took nothing for longer than the limit."""
-
-
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """What a response needs besides the stream itself.
@@ -41,7 +38,7 @@ class Delivery:
         transport: How the audio travels, for the metrics.
         headers: Further response headers.
         arrived: When the request came, on `time.perf_counter`.
-        slow_client_seconds: How long one send may stay blocked.
+        slow_client_seconds: How far the client may fall behind real time.
         maximum_whole_bytes: Largest body that is sent in one piece.
         metrics: What is counted.
     """
@@ -71,6 +68,7 @@ class SpeechResponse(Response):
         self._delivery = delivery
         self._started = False
         self._outcome: Outcome | None = None
+        self._pace = ClientPace(delivery.slow_client_seconds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the response."""
@@ -102,7 +100,7 @@ class SpeechResponse(Response):
         except SlowClientError:
             self._outcome = Outcome.SLOW_CLIENT
             logger.info(
-                "%s: the client took nothing for %g s; cut off.",
+                "%s: the client fell more than %g s behind real time; cut off.",
                 self._delivery.request_id,
                 self._delivery.slow_client_seconds,
             )
@@ -122,17 +120,17 @@ class SpeechResponse(Response):
     async def _send_streamed(self, send: Send) -> None:
         async with aclosing(self._stream.pieces()) as pieces:
             async for piece in pieces:
-                await self._send_part(send, self._framing.piece(piece))
+                await self._send_part(send, self._framing.piece(piece), piece.seconds)
         await self._send_part(send, self._framing.end(self._stream.seconds))
-        await self._send_within_limit(send, {"type": "http.response.body", "more_body": False})
+        await self._pace.send(send({"type": "http.response.body", "more_body": False}))
 
-    async def _send_part(self, send: Send, data: bytes) -> None:
+    async def _send_part(self, send: Send, data: bytes, seconds: float = 0.0) -> None:
         if not data:
             return
         if not self._started:
             await self._start(send, {"content-type": self._framing.media_type})
         body = {"type": "http.response.body", "body": data, "more_body": True}
-        await self._send_within_limit(send, body)
+        await self._pace.send(send(body), seconds)
 
     async def _send_whole(self, send: Send) -> None:
         body = bytearray()
@@ -145,7 +143,7 @@ class SpeechResponse(Response):
             raise _too_large(self._delivery.maximum_whole_bytes)
         headers = {"content-type": self._framing.media_type, "content-length": str(len(body))}
         await self._start(send, headers)
-        await self._send_within_limit(send, {"type": "http.response.body", "body": bytes(body)})
+        await self._pace.send(send({"type": "http.response.body", "body": bytes(body)}))
 
     async def _start(self, send: Send, headers: dict[str, str]) -> None:
         waited = time.perf_counter() - self._delivery.arrived
@@ -155,14 +153,7 @@ class SpeechResponse(Response):
         all_headers.update({**_STREAMING_HEADERS, **headers, **self._delivery.headers})
         all_headers["Server-Timing"] = f"first-audio;dur={1000 * waited:.1f}"
         self._started = True
-        await self._send_within_limit(send, message)
-
-    async def _send_within_limit(self, send: Send, message: Message) -> None:
-        try:
-            async with asyncio.timeout(self._delivery.slow_client_seconds):
-                await send(message)
-        except TimeoutError:
-            raise SlowClientError from None
+        await self._pace.send(send(message))
 
     async def _tell_failure(
         self, error: ApiError, scope: Scope, send: Send, gone: asyncio.Task[None]
@@ -176,7 +167,7 @@ class SpeechResponse(Response):
             await self._cut_off(scope, gone, deliver_rest=True)
             return
         body = {"type": "http.response.body", "body": words, "more_body": False}
-        await self._send_within_limit(send, body)
+        await self._pace.send(send(body))
 
     async def _cut_off(self, scope: Scope, gone: asyncio.Task[None], *, deliver_rest: bool) -> None:
         """Breaks the connection off, so that the client sees a body without its end."""

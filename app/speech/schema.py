@@ -36,7 +36,9 @@ SpeedField = Annotated[
     float,
     Field(ge=0.25, le=4.0, allow_inf_nan=False, description="1 is the voice's own pace."),
 ]
-FormatField = Annotated[AudioFormat, Field(strict=False)]
+FormatField = Annotated[
+    AudioFormat, Field(strict=False, description="The format of the audio bytes.")
+]
 SeedField = Annotated[
     int | None,
     Field(ge=0, le=LARGEST_SEED, description="Makes the audio repeatable. An extension."),

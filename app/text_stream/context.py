@@ -206,7 +206,7 @@ class SpeechContext:
             else:
                 audio = to_base64(piece.data)
                 frame = server_event("audio.delta", context_id=name, audio=audio)
-            await self._outbox.put_audio(name, frame)
+            await self._outbox.put_audio(name, frame, piece.seconds)
             self._note_first_audio()
         self._tell_flushed(self._flushes.advance(piece.words, self._stream.seconds))
 

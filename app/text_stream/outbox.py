@@ -15,6 +15,7 @@ class Outgoing:
         owner: The context it belongs to; None for the session itself.
         data: Text or binary frame.
         audio: Whether it counts against the bound for audio.
+        seconds: Duration of the audio in it.
         taken: Whether the writer has it; then it cannot be taken back any more.
         sent: Set when it was handed to the connection.
     """
@@ -22,6 +23,7 @@ class Outgoing:
     owner: str | None
     data: str | bytes
     audio: bool
+    seconds: float = 0.0
     taken: bool = False
     sent: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -48,11 +50,11 @@ class Outbox:
         self._control_room.set()
         self._finished = False
 
-    async def put_audio(self, owner: str, data: str | bytes) -> None:
+    async def put_audio(self, owner: str, data: str | bytes, seconds: float = 0.0) -> None:
         """Adds a frame, as soon as less than the bound is waiting."""
         while self._audio_bytes >= self._audio_limit:
             await self._audio_room.wait()
-        self._add(Outgoing(owner, data, audio=True))
+        self._add(Outgoing(owner, data, audio=True, seconds=seconds))
 
     def put(self, owner: str | None, data: str) -> Outgoing:
         """Adds a frame at once."""

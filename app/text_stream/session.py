@@ -14,6 +14,7 @@ from app.connection import connection_of
 from app.engine_port import SpeechEngine
 from app.errors import ApiError, from_engine_error, invalid
 from app.identifiers import new_identifier
+from app.pace import ClientPace, SlowClientError
 from app.state import AppState
 from app.text_stream.context import SpeechContext
 from app.text_stream.events import (
@@ -245,15 +246,16 @@ class TextStreamSession:
 
     async def _write(self) -> SessionEnd:
         """Sends what waits in the outbox, until it is finished or nobody takes it."""
+        pace = ClientPace(self._settings.slow_client_seconds)
         while (frame := await self._outbox.take()) is not None:
+            if isinstance(frame.data, str):
+                sending = self._websocket.send_text(frame.data)
+            else:
+                sending = self._websocket.send_bytes(frame.data)
             try:
-                async with asyncio.timeout(self._settings.slow_client_seconds):
-                    if isinstance(frame.data, str):
-                        await self._websocket.send_text(frame.data)
-                    else:
-                        await self._websocket.send_bytes(frame.data)
-            except TimeoutError:
-                logger.info("A text stream's client took nothing for too long; cut off.")
+                await pace.send(sending, frame.seconds)
+            except SlowClientError:
+                logger.info("A text stream's client fell too far behind real time; cut off.")
                 return SessionEnd.SLOW_CLIENT
             except (WebSocketDisconnect, RuntimeError):
                 return SessionEnd.DISCONNECTED
