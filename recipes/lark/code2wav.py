@@ -88,10 +88,11 @@ class Trainer:
         self.path = folder / "code2wav.pt"
         self.log = folder / "code2wav.jsonl"
         torch.manual_seed(settings.seed)
-        self.corpus = FrameCorpus(folder)
-        self.model = Decoder(config)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.corpus = FrameCorpus(folder, self.device)
+        self.model = Decoder(config).to(self.device)
         self.model.load_state_dict(student_weights(config))
-        self.average = Decoder(config)
+        self.average = Decoder(config).to(self.device)
         self.average.load_state_dict(self.model.state_dict())
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0
@@ -101,7 +102,7 @@ class Trainer:
             self._resume()
 
     def _resume(self) -> None:
-        stored = torch.load(self.path, weights_only=True)
+        stored = torch.load(self.path, map_location=self.device, weights_only=True)
         self.model.load_state_dict(stored["model"])
         self.average.load_state_dict(stored["average"])
         self.optimizer.load_state_dict(stored["optimizer"])
@@ -133,8 +134,9 @@ class Trainer:
         )
         for group in self.optimizer.param_groups:
             group["lr"] = self.settings.rate * factor
+        batch = batch.to(self.device)
         parts = losses(self.model(batch.features), batch)
-        (parts * WEIGHTS).sum().backward()
+        (parts * WEIGHTS.to(self.device)).sum().backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -144,7 +146,7 @@ class Trainer:
                 list(self.average.parameters()), list(self.model.parameters()), 1 - share
             )
         self.steps += 1
-        return parts.detach()
+        return parts.detach().cpu()
 
     def run(self) -> None:
         """Train until the time is used up."""
@@ -170,7 +172,8 @@ class Trainer:
     def _report(self, held_out: Sequence[FrameBatch], recent: Tensor) -> None:
         self.save()
         with torch.no_grad():
-            found = [losses(self.average(batch.features), batch) for batch in held_out]
+            moved = [batch.to(self.device) for batch in held_out]
+            found = [losses(self.average(batch.features), batch) for batch in moved]
         held = torch.stack(found).mean(0).tolist() if found else []
         figures = {
             "minutes": round(self.elapsed / 60, 2),

@@ -24,6 +24,8 @@ FloatArray = npt.NDArray[np.float32]
 
 TEACHER_RIGHT = (3,) * 9
 
+CPU = torch.device("cpu")
+
 
 @dataclass(frozen=True)
 class FrameBatch:
@@ -38,6 +40,10 @@ class FrameBatch:
     features: Tensor
     pulses: Tensor
     target: Tensor
+
+    def to(self, device: torch.device) -> FrameBatch:
+        """Return the batch on a device."""
+        return FrameBatch(*(part.to(device) for part in (self.features, self.pulses, self.target)))
 
 
 def teacher_decoder() -> Decoder:
@@ -84,12 +90,13 @@ def pulse_spectrum(f0: FloatArray) -> npt.NDArray[np.complex64]:
 class FrameCorpus:
     """The corpus as rows of frames."""
 
-    def __init__(self, data: Path, held_out: int = 100) -> None:
+    def __init__(self, data: Path, device: torch.device = CPU, held_out: int = 100) -> None:
+        self.device = device
         self.features = feature_step.load(data)
         self.codec = Codec(to_codebooks(load_file(data / "codec.safetensors")))
         stored = np.load(data / "codes.npz")
         self.codes, self.first_codes = stored["codes"], stored["first_codes"]
-        self.teacher = teacher_decoder()
+        self.teacher = teacher_decoder().to(device)
         held_out = min(held_out, len(self.features) // 5)
         self.training = np.arange(len(self.features) - held_out)
         self.held_out = np.arange(len(self.training), len(self.features))
@@ -115,7 +122,7 @@ class FrameCorpus:
             store.energy[frames].astype(np.float32),
         )
         raw[len(raw) - len(quantised) :, ENCODING_SIZE] = quantised[:, ENCODING_SIZE]
-        spectra = self.teacher(torch.from_numpy(raw)[None])[0].numpy()
+        spectra = self.teacher(torch.from_numpy(raw)[None].to(self.device))[0].cpu().numpy()
         return quantised, spectra[len(raw) - len(quantised) :]
 
     def batches(

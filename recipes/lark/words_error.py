@@ -93,6 +93,7 @@ def normalised(text: str) -> list[str]:
     text = re.sub(r"(?<=\d),(?=\d{3})", "", text)
     text = re.sub(r"\$(\d[\d.]*)( (?:million|billion|thousand))?", r"\1\2 dollars", text)
     text = re.sub(r"(\d+)\.(\d\d) dollars", r"\1 dollars and \2 cents", text)
+    text = re.sub(r"\b(\d\d?)\.(\d\d)(?= ?[ap]\.?m\b)", r"\1:\2", text)
     text = re.sub(r"(\d+):00", r"\1", text)
     text = re.sub(r"(\d+)[:.]0(\d)\b(?= ?[ap])", r"\1 oh \2", text)
     text = re.sub(r"(\d+):(\d\d)", r"\1 \2", text)

@@ -1,0 +1,52 @@
+"""Counting word errors: spellings that must not count, and errors that must."""
+
+from __future__ import annotations
+
+import pytest
+
+from recipes.lark.words_error import align, normalised, number_words
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0, "zero"),
+        (17, "seventeen"),
+        (40, "forty"),
+        (406, "four hundred six"),
+        (36_000, "thirty six thousand"),
+        (1_247, "one thousand two hundred forty seven"),
+        (2_000_000_001, "two billion one"),
+    ],
+)
+def test_numbers_in_words(value: int, words: str) -> None:
+    assert number_words(value) == words
+
+
+@pytest.mark.parametrize(
+    ("written", "heard"),
+    [
+        ("Four hundred and six.", "406"),
+        ("Mr. Okafor", "Mister Okafor"),
+        ("at 6:45 p.m.", "at 6.45 PM"),
+        ("$415,000", "415,000 dollars"),
+        ("$1.7 billion", "1.7 billion dollars"),
+        ("$12.50 each", "12 dollars and 50 cents each"),
+        ("60% of it", "sixty percent of it"),
+        ("October 24, 1648", "October 24 1648"),
+        ("the 7th stop", "the seventh stop"),
+        ("the 29th of February", "the twenty-ninth of February"),
+        ("in 1911", "in nineteen eleven"),
+        ("ice-cream, please", "ice cream please"),
+        ("the NASA", "the N.A.S.A."),
+    ],
+)
+def test_two_spellings_of_one_reading_are_no_error(written: str, heard: str) -> None:
+    assert align(normalised(written), normalised(heard)).errors == 0
+
+
+def test_errors_are_counted_by_kind() -> None:
+    found = align("a b c d".split(), "a x c d e".split())
+    assert (found.words, found.substituted, found.deleted, found.inserted) == (4, 1, 0, 1)
+    assert align("a b c".split(), "a c".split()).deleted == 1
+    assert align([], ["a"]).errors == 1
