@@ -10,61 +10,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Literal
 
 import torch
 from vllm import SamplingParams
-from vllm.engine.arg_utils import EngineArgs
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core import EngineCore
-from vllm.v1.executor import Executor
 
 from engine.adapter import FeedRows, StepOutput
 from engine.conditioned_model import ConditionedModel
-from engine.deploy_config import StageDeployment
+from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.feed import Feed, FeedStore
 from engine.request import SpeechParameters
 from engine.scheduler import OmniARScheduler
-
-
-@dataclass(frozen=True, slots=True)
-class AutoregressiveSettings:
-    """How an engine core is built. Sizes are per replica.
-
-    Attributes:
-        model: Folder of the checkpoint.
-        dtype: torch dtype name of weights and activations.
-        max_requests: The most requests in one batch.
-        max_steps: The most steps a request may take.
-        key_value_cache_bytes: Memory for the paged KV cache.
-        compile: Whether to run vLLM's compiled path.
-        prefix_caching: Whether requests share the KV of equal beginnings.
-        input_limit: How many rows a request may have ahead of its steps.
-    """
-
-    model: Path
-    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
-    max_requests: int = 16
-    max_steps: int = 32768
-    key_value_cache_bytes: int = 256 * 2**20
-    compile: bool = False
-    prefix_caching: bool = False
-    input_limit: int = 64
-
-    @classmethod
-    def of(cls, folder: Path, deployment: StageDeployment) -> AutoregressiveSettings:
-        """The settings of a model that a deployment asks for."""
-        return cls(
-            model=folder,
-            dtype=deployment.dtype,
-            max_requests=deployment.max_requests,
-            max_steps=deployment.max_steps,
-            key_value_cache_bytes=deployment.key_value_cache_bytes,
-            compile=deployment.compile,
-            input_limit=deployment.input_limit,
-        )
 
 
 @dataclass(slots=True)
@@ -110,35 +68,11 @@ class AutoregressiveOutput:
     finished: bool
 
 
-def build_core(settings: AutoregressiveSettings) -> EngineCore:
-    """Loads the model into an in-process engine core."""
-    arguments = EngineArgs(
-        model=str(settings.model),
-        skip_tokenizer_init=True,
-        dtype=settings.dtype,
-        enforce_eager=not settings.compile,
-        max_model_len=settings.max_steps,
-        max_num_seqs=settings.max_requests,
-        max_num_batched_tokens=max(2048, settings.max_requests),
-        kv_cache_memory_bytes=settings.key_value_cache_bytes,
-        gpu_memory_utilization=0.05,
-        enable_prefix_caching=settings.prefix_caching,
-        enable_prompt_embeds=True,
-        async_scheduling=False,
-        disable_log_stats=True,
-        scheduler_cls=OmniARScheduler,
-        worker_cls="engine.runner.OmniCPUWorker",
-        distributed_executor_backend="uni",
-    )
-    vllm_config = arguments.create_engine_config()
-    return EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
-
-
 @dataclass(slots=True)
 class AutoregressiveReplica:
     """A conditioned engine core and its requests."""
 
-    settings: AutoregressiveSettings
+    settings: CoreSettings
     core: EngineCore = field(init=False)
     model: ConditionedModel = field(init=False)
     feeds: FeedStore = field(init=False)
@@ -156,10 +90,7 @@ class AutoregressiveReplica:
     @property
     def scheduler(self) -> OmniARScheduler:
         """The core's scheduler."""
-        scheduler = self.core.scheduler
-        if not isinstance(scheduler, OmniARScheduler):
-            raise TypeError(f"The core runs {type(scheduler).__name__}, not OmniARScheduler.")
-        return scheduler
+        return scheduler_of(self.core)
 
     def add(self, request_id: str, parameters: SpeechParameters) -> None:
         """Opens a request; it reaches the core with its first conditioning row."""
@@ -176,7 +107,10 @@ class AutoregressiveReplica:
 
     def offer(self, request_id: str, payload: FeedRows) -> None:
         """Adds conditioning rows, one for each coming step."""
-        self.requests[request_id].feed.append(payload)
+        request = self.requests[request_id]
+        request.feed.append(payload)
+        if not request.submitted and len(request.feed.rows):
+            self._submit(request)
 
     def close_input(self, request_id: str) -> None:
         """Ends the conditioning: the request finishes, by length, with its last row."""
@@ -227,20 +161,13 @@ class AutoregressiveReplica:
         )
         self.core.add_request(*self.core.preprocess_add_request(core_request))
         request.submitted = True
-        if request.feed.closed:
-            self._limit(request)
 
     def step(self, slacks: Mapping[str, float]) -> list[AutoregressiveOutput]:
         """One step of the core over every request that has a row and credit."""
         del slacks
         ended = [self._end(request) for request in list(self.requests.values()) if request.spent]
-        held = set()
-        for request in self.requests.values():
-            if not self._may_run(request):
-                held.add(request.request_id)
-            elif not request.submitted:
-                self._submit(request)
-        self.scheduler.hold(frozenset(held))
+        held = frozenset(i for i, r in self.requests.items() if not self._may_run(r))
+        self.scheduler.hold(held)
         outputs, executed = self.core.step_fn()
         self.core.post_step(executed)
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
@@ -279,9 +206,8 @@ class AutoregressiveReplica:
         self.feeds.remove(request_id)
 
     def key_value_blocks_in_use(self) -> int:
-        """Blocks of the KV cache that requests hold (the null block is not counted)."""
-        pool = self.scheduler.kv_cache_manager.block_pool
-        return int(pool.num_gpu_blocks - 1 - pool.get_num_free_blocks())
+        """Blocks of the KV cache that requests hold."""
+        return key_value_blocks_in_use(self.core)
 
     def close(self) -> None:
         """Frees the core."""

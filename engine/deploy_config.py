@@ -57,7 +57,7 @@ class StageDeployment(_Strict):
     Attributes:
         replicas: How many copies run on the host.
         device: `cpu` or `cuda:N`.
-        dtype: torch dtype name of weights and activations.
+        dtype: torch dtype name of weights and activations; `auto` chooses by the processor.
         max_requests: The most requests in one batch of a replica.
         max_steps: The most steps of a request (autoregressive stages).
         key_value_cache_bytes: Memory for the KV cache of a replica (autoregressive stages).
@@ -68,7 +68,7 @@ class StageDeployment(_Strict):
 
     replicas: int = Field(default=1, ge=1, le=64)
     device: str = Field(default="cpu", pattern=r"^(cpu|cuda:\d+)$")
-    dtype: Literal["float32", "float16", "bfloat16"] = "float32"
+    dtype: Literal["auto", "float32", "float16", "bfloat16"] = "float32"
     max_requests: int = Field(default=24, ge=1)
     max_steps: int = Field(default=32768, ge=16)
     key_value_cache_bytes: int = Field(default=128 * 2**20, ge=2**20)

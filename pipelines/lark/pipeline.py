@@ -84,13 +84,14 @@ def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
     """One vLLM engine core with the Talker."""
     from vllm import ModelRegistry
 
-    from engine.autoregressive import AutoregressiveReplica, AutoregressiveSettings
+    from engine.autoregressive import AutoregressiveReplica
+    from engine.core import CoreSettings
     from pipelines.lark.configuration import register_configuration
     from pipelines.lark.talker import LarkTalker
 
     register_configuration()
     ModelRegistry.register_model("LarkTalker", LarkTalker)
-    return AutoregressiveReplica(AutoregressiveSettings.of(folder, deployment))
+    return AutoregressiveReplica(CoreSettings.of(folder, deployment, conditioned=True))
 
 
 def build_code2wav(folder: Path, deployment: StageDeployment) -> Replica:

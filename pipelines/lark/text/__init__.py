@@ -6,9 +6,9 @@ The way of a text: `lexer` cuts it into tokens, folded by `characters` and trace
 they are certain; `reader` joins them into phrases. `inspection` looks ahead without sounds.
 """
 
-from pipelines.lark.text.inspection import TextReport, inspect_text
+from pipelines.lark.text.inspection import inspect_text
 from pipelines.lark.text.phonemizer import Phonemizer
 from pipelines.lark.text.phrase import Phrase, Word
 from pipelines.lark.text.reader import SpeechReader
 
-__all__ = ["Phonemizer", "Phrase", "SpeechReader", "TextReport", "Word", "inspect_text"]
+__all__ = ["Phonemizer", "Phrase", "SpeechReader", "Word", "inspect_text"]

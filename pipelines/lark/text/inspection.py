@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from engine import TextReport
 from pipelines.lark.text.characters import fold, unspeakable
 from pipelines.lark.text.items import End, Spoken
 from pipelines.lark.text.lexer import Lexer
 from pipelines.lark.text.sentences import ItemReader
 from pipelines.lark.text.tables import SYMBOLS
-
-
-@dataclass(frozen=True, slots=True)
-class TextReport:
-    """What will become of a text."""
-
-    speakable: bool
-    """Whether there is anything to speak."""
-    left_out: tuple[str, ...]
-    """The distinct characters that will not be spoken, as `SpeechReader.left_out` reports them."""
 
 
 def inspect_text(text: str) -> TextReport:

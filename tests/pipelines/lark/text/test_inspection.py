@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import pytest
 
-from pipelines.lark.text import TextReport, inspect_text
+from engine import TextReport
+from pipelines.lark.text import inspect_text
 from pipelines.lark.text.characters import clean, fold, latin
 
 

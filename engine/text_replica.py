@@ -1,0 +1,242 @@
+"""One replica of a text stage (a Thinker): a vLLM engine core that writes text.
+
+The core shares the KV of equal beginnings between requests, so that a conversation's history is
+not computed again with every turn.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from vllm import SamplingParams
+from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+from vllm.tokenizers import TokenizerLike
+from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
+from vllm.v1.engine.core import EngineCore
+from vllm.v1.engine.detokenizer import IncrementalDetokenizer
+
+from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
+from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
+from engine.request import SpeechParameters
+from engine.tool_calls import parse_tool_call
+
+STRUCTURED_OUTPUT_BACKEND = "xgrammar"
+
+
+@dataclass(frozen=True, slots=True)
+class TextPrompt:
+    """What a text stage is asked.
+
+    Attributes:
+        token_ids: The whole prompt.
+        max_tokens: The most tokens of the answer.
+        temperature: 0 for greedy.
+        top_p: Nucleus size.
+        repetition_penalty: 1 for none.
+        stop_token_ids: Tokens that end the answer, beside the model's own.
+        schema: JSON schema that the answer must obey: it then is a tool call.
+    """
+
+    token_ids: tuple[int, ...]
+    max_tokens: int
+    temperature: float = 0.0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    stop_token_ids: tuple[int, ...] = ()
+    schema: Mapping[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class TextRequest:
+    """What the replica keeps of one request."""
+
+    request_id: str
+    prompt: TextPrompt | None = None
+    detokenizer: IncrementalDetokenizer | None = None
+    has_credit: bool = True
+    closed: bool = False
+    submitted: bool = False
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    held_back: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextOutput:
+    """What a step gave one request."""
+
+    request_id: str
+    output: TextPayload | ToolCallPayload | UsagePayload | None
+    finished: bool
+
+
+@dataclass(slots=True)
+class TextReplica:
+    """An engine core that writes text, and its requests.
+
+    Attributes:
+        settings: How the core is built.
+        tokenizer: The model's tokenizer.
+    """
+
+    settings: CoreSettings
+    tokenizer: TokenizerLike
+    core: EngineCore = field(init=False)
+    requests: dict[str, TextRequest] = field(init=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Builds the core."""
+        self.core = build_core(self.settings)
+
+    def add(self, request_id: str, parameters: SpeechParameters) -> None:
+        """Opens a request; how it is to be spoken does not matter here."""
+        del parameters
+        if request_id in self.requests:
+            raise ValueError(f"Request {request_id!r} is open already.")
+        self.requests[request_id] = TextRequest(request_id)
+
+    def wants_input(self, request_id: str) -> bool:
+        """Whether the request's prompt or its end has not come yet."""
+        return not self.requests[request_id].closed
+
+    def offer(self, request_id: str, payload: TextPrompt) -> None:
+        """Takes the prompt.
+
+        Raises:
+            ValueError: There is one already, or it is longer than the model's context.
+        """
+        request = self.requests[request_id]
+        if request.prompt is not None:
+            raise ValueError("A request has one prompt; a second one came.")
+        if len(payload.token_ids) >= self.settings.max_steps:
+            raise ValueError(
+                f"The conversation has {len(payload.token_ids)} tokens; the model takes at most "
+                f"{self.settings.max_steps - 1}."
+            )
+        request.prompt = payload
+        self._submit(request, payload)
+
+    def close_input(self, request_id: str) -> None:
+        """Ends the input."""
+        self.requests[request_id].closed = True
+
+    def set_credit(self, request_id: str, has_credit: bool) -> None:
+        """Says whether the request's output may grow."""
+        self.requests[request_id].has_credit = has_credit
+
+    def ready(self, slacks: Mapping[str, float]) -> list[str]:
+        """Requests that would take part in a step now, whatever their slack."""
+        del slacks
+        return [i for i, r in self.requests.items() if r.prompt is not None and r.has_credit]
+
+    @property
+    def needs_cleaning(self) -> bool:
+        """Whether aborted requests still sit in the worker's batch; a step takes them out."""
+        return bool(scheduler_of(self.core).has_finished_requests())
+
+    def step(self, slacks: Mapping[str, float]) -> list[TextOutput]:
+        """One step of the core over every request that has a prompt and credit."""
+        del slacks
+        held = frozenset(i for i, r in self.requests.items() if not r.has_credit)
+        scheduler_of(self.core).hold(held)
+        outputs, executed = self.core.step_fn()
+        self.core.post_step(executed)
+        core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
+        return [made for output in core_outputs for made in self._convert(output)]
+
+    def _submit(self, request: TextRequest, prompt: TextPrompt) -> None:
+        room = self.settings.max_steps - len(prompt.token_ids)
+        sampling = SamplingParams(
+            temperature=prompt.temperature,
+            top_p=prompt.top_p,
+            repetition_penalty=prompt.repetition_penalty,
+            max_tokens=min(prompt.max_tokens, room),
+            stop_token_ids=list(prompt.stop_token_ids),
+            structured_outputs=_structured(prompt.schema),
+            output_kind=RequestOutputKind.DELTA,
+        )
+        sampling.update_from_generation_config({}, self.tokenizer.eos_token_id)
+        core_request = EngineCoreRequest(
+            request_id=request.request_id,
+            prompt_token_ids=list(prompt.token_ids),
+            mm_features=None,
+            sampling_params=sampling,
+            pooling_params=None,
+            arrival_time=time.time(),
+            lora_request=None,
+            cache_salt=None,
+            data_parallel_rank=None,
+        )
+        request.detokenizer = IncrementalDetokenizer.from_new_request(self.tokenizer, core_request)
+        self.core.add_request(*self.core.preprocess_add_request(core_request))
+        request.submitted = True
+
+    def _convert(self, output: EngineCoreOutput) -> list[TextOutput]:
+        request = self.requests[output.request_id]
+        finished = output.finish_reason is not None
+        if output.prefill_stats is not None:
+            request.cached_tokens = output.prefill_stats.num_cached_tokens
+        request.output_tokens += len(output.new_token_ids)
+        made: list[TextOutput] = []
+        text = self._text(request, output, finished)
+        if text and request.prompt is not None and request.prompt.schema is None:
+            made.append(TextOutput(request.request_id, TextPayload(text), finished=False))
+        elif text:
+            request.held_back += text
+        if finished:
+            made.extend(self._end(request, output.finish_reason))
+        return made
+
+    @staticmethod
+    def _text(request: TextRequest, output: EngineCoreOutput, finished: bool) -> str:
+        if request.detokenizer is None:
+            return ""
+        stopped = output.finish_reason is FinishReason.STOP
+        request.detokenizer.update(output.new_token_ids, stopped)
+        return request.detokenizer.get_next_output_text(finished, delta=True)
+
+    def _end(self, request: TextRequest, reason: FinishReason | None) -> list[TextOutput]:
+        self.requests.pop(request.request_id, None)
+        if reason not in (FinishReason.STOP, FinishReason.LENGTH):
+            raise RuntimeError(f"The core ended a request by {reason}.")
+        made: list[TextOutput] = []
+        prompt = request.prompt
+        if prompt is not None and prompt.schema is not None:
+            name, arguments = parse_tool_call(request.held_back)
+            call = ToolCallPayload(f"call_{uuid.uuid4().hex[:21]}", name, arguments)
+            made.append(TextOutput(request.request_id, call, finished=False))
+        usage = UsagePayload(
+            input_tokens=0 if prompt is None else len(prompt.token_ids),
+            cached_tokens=request.cached_tokens,
+            output_tokens=request.output_tokens,
+            truncated=reason is FinishReason.LENGTH,
+        )
+        made.append(TextOutput(request.request_id, usage, finished=True))
+        return made
+
+    def abort(self, request_id: str) -> None:
+        """Takes a request out of the core and its KV blocks; idempotent."""
+        request = self.requests.pop(request_id, None)
+        if request is not None and request.submitted:
+            self.core.abort_requests([request_id])
+
+    def key_value_blocks_in_use(self) -> int:
+        """Blocks of the KV cache that requests hold."""
+        return key_value_blocks_in_use(self.core)
+
+    def close(self) -> None:
+        """Frees the core."""
+        self.core.shutdown()
+
+
+def _structured(schema: Mapping[str, Any] | None) -> StructuredOutputsParams | None:
+    if schema is None:
+        return None
+    parameters = StructuredOutputsParams(json=dict(schema), disable_any_whitespace=True)
+    # Upstream's input processor, which is not used here, chooses the backend in this field.
+    parameters._backend = STRUCTURED_OUTPUT_BACKEND
+    return parameters

@@ -1,0 +1,1 @@
+"""`conversation`: the embedded Thinker in front of the embedded voice."""

@@ -1,0 +1,98 @@
+"""The adapter into the Thinker: a conversation as a prompt."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from engine import Chat, ChatMessage, Tool
+from engine.text_replica import TextPrompt
+from engine.tool_calls import tool_call_schema
+
+SYSTEM_PROMPT = (
+    "You are Lark, a friendly voice assistant. You answer in one or two short sentences, in plain "
+    "words that sound natural when they are spoken aloud. You never use lists or markup."
+)
+"""Opens a conversation that brings no system message of its own."""
+
+TEMPERATURE = 0.2
+TOP_P = 0.9
+REPETITION_PENALTY = 1.1
+MAXIMUM_TOKENS = 160
+
+
+class ChatToPrompt:
+    """One request's conversation, given once, as the Thinker's prompt."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Makes an adapter that waits for its conversation."""
+        self._tokenizer = tokenizer
+        self._chat: Chat | None = None
+        self._closed = False
+
+    def push(self, payload: Chat) -> None:
+        """Takes the conversation."""
+        self._chat = payload
+
+    def close(self) -> None:
+        """Ends the input."""
+        self._closed = True
+
+    def pull(self) -> TextPrompt | None:
+        """The prompt, once."""
+        chat, self._chat = self._chat, None
+        if chat is None:
+            return None
+        schema = tool_call_schema(chat)
+        prompt = self._tokenizer.apply_chat_template(
+            rendered_messages(chat), add_generation_prompt=True, tokenize=False
+        )
+        token_ids = self._tokenizer.encode(str(prompt), add_special_tokens=False)
+        temperature = TEMPERATURE if chat.temperature is None else chat.temperature
+        return TextPrompt(
+            token_ids=tuple(token_ids),
+            max_tokens=chat.max_tokens or MAXIMUM_TOKENS,
+            temperature=0.0 if schema is not None else temperature,
+            top_p=TOP_P,
+            repetition_penalty=1.0 if schema is not None else REPETITION_PENALTY,
+            schema=schema,
+        )
+
+    @property
+    def finished(self) -> bool:
+        """Whether the input ended and the prompt was given."""
+        return self._closed and self._chat is None
+
+
+def rendered_messages(chat: Chat) -> list[dict[str, str]]:
+    """The messages as the chat template takes them, tools described in the system message."""
+    messages = list(chat.messages)
+    if not messages or messages[0].role != "system":
+        messages.insert(0, ChatMessage("system", SYSTEM_PROMPT))
+    if chat.tools and chat.tool_choice != "none":
+        opening = messages[0]
+        messages[0] = ChatMessage("system", f"{opening.text}\n\n{_described(chat.tools)}")
+    return [{"role": message.role, "content": _content(message)} for message in messages]
+
+
+def _described(tools: tuple[Tool, ...]) -> str:
+    lines = [json.dumps(_tool(tool)) for tool in tools]
+    return "You can call these functions:\n" + "\n".join(lines)
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+
+
+def _content(message: ChatMessage) -> str:
+    calls = [
+        json.dumps({"name": call.name, "arguments": json.loads(call.arguments)})
+        for call in message.tool_calls
+    ]
+    return "\n".join([part for part in [message.text, *calls] if part])
