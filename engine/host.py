@@ -102,6 +102,8 @@ class Host:
     def _turn(self) -> None:
         """Does what was posted, then one step of the most urgent stage, or sleeps."""
         self._drain()
+        if self._closing:
+            return
         orchestrator = self._orchestrator
         if orchestrator is None:
             self._inbox.get()()

@@ -126,7 +126,7 @@ class Orchestrator:
             self._fail(live, code, message, None)
 
     def expire(self, now: float) -> None:
-        """Ends requests whose deadline has passed."""
+        """Does what is due: ends requests whose deadline has passed, tries dead replicas again."""
         for live in list(self.live.values()):
             if live.submission.deadline_at <= now:
                 self._fail(
@@ -135,10 +135,17 @@ class Orchestrator:
                     "The request's deadline passed before it was done.",
                     None,
                 )
+        for runtime in self.runtimes:
+            for slot in runtime.slots:
+                if slot.retry_at is not None and slot.retry_at <= now:
+                    self._revive(runtime, slot)
 
     def next_deadline(self) -> float | None:
-        """The earliest deadline of a live request, on the monotonic clock."""
-        return min((r.submission.deadline_at for r in self.live.values()), default=None)
+        """When something is due next, on the monotonic clock; None: nothing is."""
+        due = [live.submission.deadline_at for live in self.live.values()]
+        for runtime in self.runtimes:
+            due += [slot.retry_at for slot in runtime.slots if slot.retry_at is not None]
+        return min(due, default=None)
 
     def pump(self) -> None:
         """Moves what has arrived into the stages that want it, and passes credits down."""
@@ -234,14 +241,11 @@ class Orchestrator:
             if live is not None:
                 message = f"Stage {runtime.name} failed: {reason}"
                 self._fail(live, ErrorCode.STAGE_FAILED, message, runtime.name)
-        while slot.replica is None:
-            try:
-                if not runtime.revive(slot):
-                    logger.error("Stage %s could not be restarted.", runtime.name)
-                    return
-            except STAGE_FAULTS:
-                logger.exception("Restarting a replica of stage %s failed.", runtime.name)
-        self.metrics.restarts.labels(runtime.name).inc()
+        self._revive(runtime, slot)
+
+    def _revive(self, runtime: StageRuntime, slot: ReplicaSlot) -> None:
+        if runtime.revive(slot, self.clock()):
+            self.metrics.restarts.labels(runtime.name).inc()
 
     def close(self, code: ErrorCode, message: str) -> None:
         """Ends every live request and takes no more."""

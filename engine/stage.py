@@ -10,11 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from engine.chunk_policy import MovingAverage
+from engine.faults import STAGE_FAULTS
 from engine.request import SpeechParameters, StageStatus
 
 logger = logging.getLogger(__name__)
 
-MAXIMUM_RESTARTS_IN_A_ROW = 3
+FIRST_RETRY_SECONDS = 0.5
+LONGEST_RETRY_SECONDS = 60.0
+"""A replica that cannot be built is tried again after a pause that doubles up to this."""
 
 
 class ReplicaOutput(Protocol):
@@ -76,13 +79,15 @@ class ReplicaSlot:
         index: Which copy it is.
         replica: The live replica, or None while there is none.
         requests: Requests that are placed here.
-        restarts_in_a_row: Rebuilds since the last step that went well.
+        failed_builds: Builds in a row that failed.
+        retry_at: When the next build is due, on the monotonic clock, after one that failed.
     """
 
     index: int
     replica: Replica | None = None
     requests: set[str] = field(default_factory=set)
-    restarts_in_a_row: int = 0
+    failed_builds: int = 0
+    retry_at: float | None = None
 
 
 @dataclass(slots=True)
@@ -150,7 +155,6 @@ class StageRuntime:
         started = time.perf_counter()
         outputs = slot.replica.step(slacks)
         self.step_seconds.add(time.perf_counter() - started)
-        slot.restarts_in_a_row = 0
         return outputs
 
     def bury(self, slot: ReplicaSlot) -> list[str]:
@@ -167,19 +171,24 @@ class StageRuntime:
         self.status = StageStatus.RESTARTING
         return lost
 
-    def revive(self, slot: ReplicaSlot) -> bool:
-        """Builds a new replica in a slot; False when it failed too often in a row."""
-        if slot.restarts_in_a_row >= MAXIMUM_RESTARTS_IN_A_ROW:
-            alive = any(other.replica is not None for other in self.slots)
-            self.status = StageStatus.READY if alive else StageStatus.FAILED
-            return False
-        slot.restarts_in_a_row += 1
+    def revive(self, slot: ReplicaSlot, now: float) -> bool:
+        """Builds a new replica in a slot; where that fails, `retry_at` says when to try again."""
         # An engine core freezes what it allocates; the broken one's memory is wanted back.
         gc.unfreeze()
         gc.collect()
-        slot.replica = self.build()
-        self.status = StageStatus.READY
-        return True
+        try:
+            slot.replica = self.build()
+        except STAGE_FAULTS:
+            pause = min(FIRST_RETRY_SECONDS * 2**slot.failed_builds, LONGEST_RETRY_SECONDS)
+            logger.exception("A replica of %s cannot be built; again in %g s.", self.name, pause)
+            slot.failed_builds += 1
+            slot.retry_at = now + pause
+        else:
+            slot.failed_builds = 0
+            slot.retry_at = None
+        alive = any(other.replica is not None for other in self.slots)
+        self.status = StageStatus.READY if alive else StageStatus.FAILED
+        return slot.replica is not None
 
     def close(self) -> None:
         """Frees every replica; idempotent."""
@@ -187,5 +196,6 @@ class StageRuntime:
             if slot.replica is not None:
                 slot.replica.close()
                 slot.replica = None
+            slot.retry_at = None
         self._placed.clear()
         self.status = StageStatus.CLOSED

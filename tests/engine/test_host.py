@@ -3,10 +3,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from engine.host import Host
+from tests.toys import Toy, started
 
 
 @pytest.fixture
@@ -72,6 +74,19 @@ def test_what_is_posted_after_the_end_still_runs() -> None:
     host.close(5)
     host.close(5)
     assert host.call(lambda: 3).result(5) == 3
+
+
+def test_a_stop_that_is_met_between_two_steps_ends_the_thread_at_once(tmp_path: Path) -> None:
+    """The stop is found by the turn's first look into the inbox, not by its sleep."""
+
+    async def use() -> None:
+        async with started(Toy().pipeline, tmp_path) as engine:
+            host = engine._host
+            host.post(lambda: host.post(host._stop))
+            await asyncio.to_thread(host._thread.join, 5)
+            assert not host._thread.is_alive()
+
+    asyncio.run(use())
 
 
 def test_many_posters_lose_nothing(host: Host) -> None:
