@@ -17,6 +17,10 @@ START_RETRY_SECONDS = 5.0
 """When a client that came too early should try again."""
 
 
+STOP_SECONDS = 3.0
+"""How long a start that is going on is given to stop."""
+
+
 class EngineState(StrEnum):
     """Where the engine is in its life."""
 
@@ -33,6 +37,7 @@ class EngineLifecycle:
         state: Where the engine is in its life.
         step: The last line of progress.
         failure: Why it did not start.
+        stuck: Whether the start could not be stopped: a thread is deep in loading a model.
     """
 
     def __init__(
@@ -52,6 +57,7 @@ class EngineLifecycle:
         self.state = EngineState.STARTING
         self.step = "waiting to be started"
         self.failure: Exception | None = None
+        self.stuck = False
         self._factory = factory
         self._progress = progress
         self._settled = settled
@@ -117,7 +123,8 @@ class EngineLifecycle:
         """Stops a start that is going on and closes the engine. May be called twice."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            _, going_on = await asyncio.wait({self._task}, timeout=STOP_SECONDS)
+            self.stuck = bool(going_on)
         if self.state is not EngineState.FAILED:
             self.state = EngineState.CLOSED
         engine, self._engine = self._engine, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import signal
 import socket
 from collections.abc import Generator
@@ -27,6 +28,11 @@ _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Server(uvicorn.Server):
     """A server whose end by a signal is a normal end: the process goes on and exits with 0."""
 
+    def __init__(self, config: uvicorn.Config, lifecycle: EngineLifecycle) -> None:
+        """`lifecycle` is that of the engine behind the application."""
+        super().__init__(config)
+        self._lifecycle = lifecycle
+
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         """Handles the signals while the server runs and does not raise them again afterwards."""
@@ -36,6 +42,15 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends the connections and the engine."""
+        await super().shutdown(sockets)
+        if self._lifecycle.stuck:
+            # Nothing was served yet and nothing is left to be saved, while an orderly end would
+            # wait until the models are loaded.
+            logging.shutdown()
+            os._exit(0)
 
     def stop(self) -> None:
         """Begins an orderly end, as a signal would."""
@@ -107,4 +122,4 @@ def build_server(settings: Settings, lifecycle: EngineLifecycle) -> Server:
         timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(settings.shutdown_seconds),
     )
-    return Server(config)
+    return Server(config, lifecycle)

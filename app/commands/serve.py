@@ -41,6 +41,7 @@ class StartReport:
             f"\nThe API is at [bold]{self._address}[/bold] (documentation: {self._address}/docs). "
             "Try it:\n",
             highlight=False,
+            soft_wrap=True,
         )
         line = (
             f"curl {self._address}/v1/audio/speech -H 'Content-Type: application/json' "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 from unittest.mock import patch
 
@@ -14,10 +16,19 @@ from tests.app.doubles import HummingEngine
 def _factory(_settings: Settings) -> EngineFactory:
     pace = float(os.environ.get("HUMMING_PACE", "0"))
 
-    async def start(progress: object) -> HummingEngine:
+    async def start(_progress: object) -> HummingEngine:
+        if os.environ.get("HUMMING_STUCK"):
+            await _cannot_be_stopped()
         return HummingEngine(pace=pace)
 
     return start
+
+
+async def _cannot_be_stopped() -> None:
+    """Like a thread that is deep in loading a model."""
+    for _ in range(100):
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,13 @@ def test_streams_beyond_the_limit_are_broken_off_and_the_end_is_still_well() -> 
         assert time.monotonic() - began < 8
 
 
+def test_a_start_that_cannot_be_stopped_does_not_hold_the_process() -> None:
+    with _serve("--port", "0", HUMMING_STUCK="1") as running:
+        time.sleep(6)
+        running.process.send_signal(signal.SIGTERM)
+        assert running.process.wait(15) == 0
+
+
 def test_a_port_in_use_is_said_plainly() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
