@@ -31,6 +31,9 @@ from recipes.lark.words_error import align, normalised
 
 FloatArray = npt.NDArray[np.float32]
 
+TRIMMED = 0.3
+"""Seconds of leading silence that `lark` does without, compared with the teacher."""
+
 
 @dataclass(frozen=True)
 class Item:
@@ -72,14 +75,27 @@ def speak_all(items: list[Item], folder: Path, teacher: FeatureTeacher, speaker:
             write_wave(path, speaker([teacher.ids(p) for p in teacher.phonemes(item.text)]))
 
 
-def judge(items: list[Item], folder: Path, judges: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return transcript, naturalness and speaker vector of each sentence; kept in a file."""
+def judge(
+    items: list[Item], folder: Path, judges: dict[str, Any], silence: float
+) -> dict[str, dict[str, Any]]:
+    """Return transcript, naturalness and speaker vector of each sentence; kept in a file.
+
+    Args:
+        items: the sentences.
+        folder: of their sounds.
+        judges: "transcribe", "naturalness" and "speaker".
+        silence: seconds put before each sound. DistillMOS takes a sound without a beginning for
+            a worse one, by 0.1 on average, so a voice whose leading silence was trimmed gets it
+            back before it is compared with one that has it.
+    """
+    lead = np.zeros(int(silence * SAMPLE_RATE), np.float32)
     path = folder / "judged.json"
     found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for item in tqdm(items, desc=f"judging {folder.name}", mininterval=5):
         if item.name in found:
             continue
-        samples = resampled(read_wave(folder / f"{item.name}.wav"), SAMPLE_RATE)
+        sound = np.concatenate([lead, read_wave(folder / f"{item.name}.wav")])
+        samples = resampled(sound, SAMPLE_RATE)
         found[item.name] = {
             "heard": judges["transcribe"](samples),
             "naturalness": judges["naturalness"](samples),
@@ -150,7 +166,10 @@ def main() -> None:
         "naturalness": NaturalnessJudge(),
         "speaker": SpeakerEncoder().eval(),
     }
-    judged = {name: judge(items, root / name, judges) for name in systems}
+    judged = {
+        name: judge(items, root / name, judges, 0.0 if name == "teacher" else TRIMMED)
+        for name in systems
+    }
     for name, found in judged.items():
         print(json.dumps({"system": name, **summary(items, found, judged["teacher"])}, indent=1))
 
