@@ -80,7 +80,7 @@ def test_an_idle_server_ends_well_at_once() -> None:
 
 
 def test_running_streams_may_end_within_the_limit() -> None:
-    with _serve("--port", "0", HUMMING_PACE="0.005") as running:
+    with _serve("--port", "0", HUMMING_PACE="0.005", ANTIPHON_SHUTDOWN_SECONDS="30") as running:
         assert running.printed_address.wait(60), running.text
         url = f"{running.base_url}/v1/audio/speech"
         with httpx.stream("POST", url, json=BODY) as response:
