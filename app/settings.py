@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import NoDecode, SettingsConfigDict
 
 from app.audio.wav import UnknownWavSize
+from app.conversation_settings import ConversationSettings
 
 Words = Annotated[tuple[str, ...], NoDecode]
 """Several values in one variable, separated by commas."""
@@ -47,7 +48,7 @@ def default_static_folder() -> Path:
     return Path(__file__).resolve().parent.parent / "static"
 
 
-class Settings(BaseSettings):
+class Settings(ConversationSettings):
     """The server's settings; each field is the variable ANTIPHON_<FIELD IN CAPITALS>."""
 
     model_config = SettingsConfigDict(env_prefix="ANTIPHON_", extra="ignore", frozen=True)
@@ -154,7 +155,9 @@ class Settings(BaseSettings):
         description="Largest WebSocket frame; 15 MiB of audio are 20 MiB of base64.",
     )
 
-    @field_validator("api_keys", "cors_origins", "model_aliases", mode="before")
+    @field_validator(
+        "api_keys", "cors_origins", "model_aliases", "realtime_model_aliases", mode="before"
+    )
     @classmethod
     def _split_words(cls, value: object) -> object:
         if isinstance(value, str):

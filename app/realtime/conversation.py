@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.realtime.audio_formats import TICKS_PER_MILLISECOND
+from app.audio.wire_formats import TICKS_PER_MILLISECOND
 from app.realtime.failure import EventError
 from app.realtime.items import Item, Message
 

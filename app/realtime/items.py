@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+from app.audio.wire_formats import TICKS_PER_SECOND
 from app.identifiers import new_identifier
-from app.realtime.audio_formats import TICKS_PER_SECOND
 from app.realtime.item_schema import (
     FunctionCallItem,
     FunctionOutputItem,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from app.audio.wire_formats import TICKS_PER_MILLISECOND
 from app.audio.worker import to_base64
 from app.identifiers import new_identifier
-from app.realtime.audio_formats import TICKS_PER_MILLISECOND
 from app.realtime.conversation import Conversation
 from app.realtime.items import FunctionCall, Item, ItemStatus, Message, Part, PartKind
 from app.realtime.machine_events import Outcome, Reason

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.realtime.audio_formats import TICKS_PER_SECOND
+from app.audio.wire_formats import TICKS_PER_SECOND
 
 
 class Playback:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from app.realtime.audio_formats import WireFormat
+from app.audio.wire_formats import WireFormat
 from app.realtime.failure import EventError
 from app.realtime.session_schema import (
     AudioFormatPatch,
