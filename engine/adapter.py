@@ -24,6 +24,12 @@ class Adapter(Protocol):
     def close(self) -> None:
         """Says that the producing stage has ended."""
 
+    def hurry(self) -> None:
+        """The input stalls and the listener is about to run dry: hold nothing back.
+
+        What waits for more input (a look-ahead, say) must end in a way that sounds like a pause.
+        """
+
     def pull(self) -> Any | None:
         """Gives the next payload for the consuming stage; None: nothing without more input."""
 
@@ -47,6 +53,9 @@ class IdentityAdapter:
     def close(self) -> None:
         """Ends the input."""
         self._closed = True
+
+    def hurry(self) -> None:
+        """Nothing is held back here."""
 
     def pull(self) -> Any | None:
         """Gives the oldest payload."""

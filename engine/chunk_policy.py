@@ -10,6 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 
+LOW_SLACK = 0.15
+"""Seconds before an underrun at which nothing is waited for any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChunkPolicy:
     """Chunk sizes of a stage, in its units.
@@ -45,12 +49,12 @@ class ChunkPolicy:
 
         Returns:
             Units to wait for. At most `growth` times the chunk before, at most what can be made
-            in half of the slack, and at least the first chunk's size.
+            in half of the slack above LOW_SLACK, and at least the first chunk's size.
         """
         if previous_units == 0:
             return self.first_units
         grown = int(previous_units * self.growth) + 1
-        affordable = int(0.5 * max(slack, 0.0) / max(seconds_per_unit, 1e-6))
+        affordable = int(0.5 * max(slack - LOW_SLACK, 0.0) / max(seconds_per_unit, 1e-6))
         return max(self.first_units, min(grown, affordable, self.maximum_units))
 
 

@@ -112,6 +112,8 @@ class Host:
         choice = orchestrator.choose()
         if choice is not None:
             orchestrator.execute(choice)
+        elif orchestrator.relieve():
+            return
         now = orchestrator.clock()
         deadline = orchestrator.next_deadline()
         if deadline is not None and deadline <= now:

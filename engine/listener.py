@@ -32,6 +32,10 @@ class Listener:
             return self.started + FIRST_AUDIO_DUE - now
         return self._end() - now
 
+    def runs_low_at(self, margin: float) -> float | None:
+        """When the slack of a player that has begun falls to `margin` seconds."""
+        return None if self.first_audio is None else self._end() - margin
+
     def deliver(self, seconds: float, now: float) -> None:
         """Takes delivered audio in; a late delivery counts as one underrun."""
         if seconds <= 0.0:

@@ -24,6 +24,7 @@ class Intake:
     transfer: ChunkTransferAdapter
     adapter: Adapter
     closed: bool = False
+    hurried: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +99,7 @@ class LiveRequest:
         chunk = intake.transfer.receive()
         if chunk is None:
             return False
+        intake.hurried = False
         if chunk.payload is not None:
             intake.adapter.push(chunk.payload)
             if intake.transfer is self.entry and isinstance(chunk.payload, TextPayload):
@@ -109,6 +111,19 @@ class LiveRequest:
     def has_credit(self, stage: str) -> bool:
         """Whether every edge out of a stage can take one more chunk."""
         return all([transfer.check_credit() for transfer in self.outputs[stage]])
+
+    def hurry(self) -> bool:
+        """Tells every adapter that waits for input to hold nothing back; False: none waits.
+
+        A request that waits for credit is not short of input: it is left alone.
+        """
+        if not all(self.has_credit(stage) for stage in self.unfinished):
+            return False
+        waiting = [i for i in self.intakes.values() if not i.closed and not i.hurried]
+        for intake in waiting:
+            intake.hurried = True
+            intake.adapter.hurry()
+        return bool(waiting)
 
     def deliver(self, stage: str, payload: Any | None, final: bool, now: float) -> None:
         """Sends a stage's output on its way along every edge out of it."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.chunk_policy import LOW_SLACK
 from engine.connector import OmniConnector
 from engine.errors import EngineClosedError, EngineError, ErrorCode, StageError
 from engine.faults import STAGE_FAULTS
@@ -142,7 +143,12 @@ class Orchestrator:
 
     def next_deadline(self) -> float | None:
         """When something is due next, on the monotonic clock; None: nothing is."""
+        now = self.clock()
         due = [live.submission.deadline_at for live in self.live.values()]
+        for live in self.live.values():
+            low = live.listener.runs_low_at(LOW_SLACK)
+            if low is not None and low > now:
+                due.append(low)
         for runtime in self.runtimes:
             due += [slot.retry_at for slot in runtime.slots if slot.retry_at is not None]
         return min(due, default=None)
@@ -163,6 +169,25 @@ class Orchestrator:
                 credit = live.has_credit(runtime.name)
                 replica.set_credit(live.request_id, credit)
                 self.metrics.note_credit(live, runtime.name, credit, self.clock())
+
+    def relieve(self) -> bool:
+        """When all are idle: lets requests whose input stalls speak what they hold back.
+
+        Returns:
+            Whether there may be work now.
+        """
+        now = self.clock()
+        hurried = False
+        for live in list(self.live.values()):
+            low = live.listener.runs_low_at(LOW_SLACK)
+            if low is None or low > now:
+                continue
+            try:
+                hurried = live.hurry() or hurried
+            except STAGE_FAULTS as fault:
+                logger.exception("The input of %s failed.", live.request_id)
+                self._fail(live, ErrorCode.STAGE_FAILED, str(fault), None)
+        return hurried
 
     def choose(self) -> Choice | None:
         """The replica whose most urgent listener is closest to an underrun; None: all idle.

@@ -40,6 +40,9 @@ class ChatToPrompt:
         """Ends the input."""
         self._closed = True
 
+    def hurry(self) -> None:
+        """Nothing is held back here."""
+
     def pull(self) -> TextPrompt | None:
         """The prompt, once."""
         chat, self._chat = self._chat, None

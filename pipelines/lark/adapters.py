@@ -46,6 +46,10 @@ class TextToPhonemes:
         """Ends the text."""
         self._reader.close()
 
+    def hurry(self) -> None:
+        """Ends the sentence with what has come, as a speaker who must think does."""
+        self._reader.flush()
+
     def pull(self) -> FeedRows | None:
         """The rows of the next phrase whose reading is certain."""
         while (phrase := self._reader.read()) is not None:
@@ -112,6 +116,9 @@ class CodesToFrames:
         if words:
             empty = torch.zeros(0, FEATURE_SIZE)
             self._inputs.append(GenerationInput(0, empty, words))
+
+    def hurry(self) -> None:
+        """Nothing is held back here."""
 
     def pull(self) -> GenerationInput | None:
         """The next phoneme's frames."""
