@@ -32,8 +32,5 @@ async def _cannot_be_stopped() -> None:
 
 
 if __name__ == "__main__":
-    with (
-        patch("app.commands.serve.engine_factory", _factory),
-        patch("app.commands.say.engine_factory", _factory),
-    ):
+    with patch("app.commands.serve.engine_factory", _factory):
         cli()

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
+import time
 
 import httpx
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from app.audio.formats import AudioFormat
 from tests.app.decoding import decode
-from tests.app.doubles import WORD_SAMPLES
+from tests.app.doubles import WORD_SAMPLES, HummingEngine
 from tests.app.serving import Serving, serving
 
 BODY = {"model": "tts-1", "input": "one two three four five", "voice": "alloy"}
@@ -243,3 +245,38 @@ def test_signed_wav_sizes_are_a_setting() -> None:
         url = f"{running.base_url}/v1/audio/speech"
         body = client.post(url, json={**BODY, "response_format": "wav"}).content
         assert int.from_bytes(body[40:44], "little", signed=True) > 0
+
+
+@pytest.mark.parametrize("stream_format", ["audio", "sse"])
+def test_sound_is_sent_while_the_rest_is_being_made(stream_format: str) -> None:
+    pace = 0.1
+    with serving(HummingEngine(pace=pace)) as running:
+        body = {**BODY, "response_format": "pcm", "stream_format": stream_format}
+        began = time.monotonic()
+        arrivals = []
+        with httpx.stream("POST", f"{running.base_url}/v1/audio/speech", json=body) as response:
+            for _ in response.iter_raw():
+                arrivals.append(time.monotonic() - began)
+    assert len(arrivals) >= 5, "one part for each word"
+    assert arrivals[0] < arrivals[-1] - 3 * pace
+
+
+def test_health_answers_while_many_streams_are_encoded() -> None:
+    async def measure(base_url: str) -> float:
+        async with httpx.AsyncClient(base_url=base_url, timeout=60) as client:
+
+            async def speak() -> None:
+                body = {**BODY, "input": "one two three four five " * 40}
+                assert (await client.post("/v1/audio/speech", json=body)).status_code == 200
+
+            streams = [asyncio.create_task(speak()) for _ in range(8)]
+            worst = 0.0
+            while not all(stream.done() for stream in streams):
+                began = time.monotonic()
+                assert (await client.get("/health")).status_code == 200
+                worst = max(worst, time.monotonic() - began)
+            await asyncio.gather(*streams)
+            return worst
+
+    with serving() as running:
+        assert asyncio.run(measure(running.base_url)) < 2.0

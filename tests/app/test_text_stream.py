@@ -377,3 +377,18 @@ class TestAccess:
     def test_nothing_offered_nothing_chosen(self, running: Serving) -> None:
         with _talk(running) as talk:
             assert talk.socket.subprotocol is None
+
+
+def test_a_server_that_ends_closes_its_sockets_and_contexts() -> None:
+    engine = HummingEngine(pace=0.05)
+    with serving(engine) as running, _talk(running) as talk:
+        talk.send("context.create", context_id="a")
+        talk.send("text.append", context_id="a", text="x " * 500)
+        talk.until("audio.delta")
+        running.server.stop()
+        with pytest.raises(ConnectionClosed) as raised:
+            talk.until("never")
+        assert raised.value.rcvd is not None
+        assert raised.value.rcvd.code == 1012, "clients come back after a restart"
+        assert _until(lambda: not engine.live)
+        assert _until(lambda: engine.closed)
