@@ -14,6 +14,8 @@ _TENS = (
     *("zero", "ten", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty"),
     "ninety",
 )
+_LONGEST_COMPOUND = 5
+_DECADES = ("", "", *(f"{ten[:-1]}ies" for ten in _TENS[2:]))
 _SCALES = ((10**9, "billion"), (10**6, "million"), (1000, "thousand"), (100, "hundred"))
 _ORDINALS = {
     "one": "first",
@@ -35,6 +37,7 @@ _SPELLINGS = {
     "am": "a m",
     "km": "kilometers",
     "kg": "kilograms",
+    "lbs": "pounds",
     "colour": "color",
     "neighbour": "neighbor",
     "metres": "meters",
@@ -48,6 +51,7 @@ _SPELLINGS = {
     "couldve": "could have",
     "gonna": "going to",
 }
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:st|nd|rd|th)?")
 
 
@@ -89,7 +93,8 @@ def _spoken(match: re.Match[str]) -> str:
 
 def normalised(text: str) -> list[str]:
     """Return the words of a text in one spelling."""
-    text = text.lower().replace("\u2019", "'").replace("-", " ").replace("\u2014", " ")
+    text = re.sub(r"\b(\d)-(\d)\b", r"\1 to \2", text.lower())
+    text = text.replace("\u2019", "'").replace("-", " ").replace("\u2014", " ")
     text = re.sub(r"(?<=\d),(?=\d{3})", "", text)
     text = re.sub(r"\$(\d[\d.]*)( (?:million|billion|thousand))?", r"\1\2 dollars", text)
     text = re.sub(r"(\d+)\.(\d\d) dollars", r"\1 dollars and \2 cents", text)
@@ -99,7 +104,9 @@ def normalised(text: str) -> list[str]:
     text = re.sub(r"(\d+):(\d\d)", r"\1 \2", text)
     text = re.sub(r"\b([ap])\.m\b\.?", r"\1 m", text).replace("%", " percent ")
     text = re.sub(r"\b([a-z])\.(?=[a-z]\b)", r"\1 ", text)
-    text = re.sub(r"(\d)([ap]m|b|[ap] m)\b", r"\1 \2", text)
+    text = re.sub(r"(\d)([ap]m|b|[ap] m|kg|km|lbs)\b", r"\1 \2", text)
+    text = re.sub(rf"\b({_MONTHS}) (\d+)(?:st|nd|rd|th)\b", r"\1 \2", text)
+    text = re.sub(r"\b([2-9])0s\b", lambda match: _DECADES[int(match[1])], text)
     text = _NUMBER.sub(lambda match: f" {_spoken(match)} ", text)
     words = re.sub(r"[^a-z ]", "", re.sub(r"[/,;:.!?\"()]", " ", text)).split()
     spelled = " ".join(_SPELLINGS.get(word, word) for word in words).split()
@@ -123,10 +130,21 @@ class Alignment:
         return self.substituted + self.deleted + self.inserted
 
 
+def _joined(words: list[str], known: set[str]) -> list[str]:
+    """Join neighbours whose compound the other side has as one word."""
+    result: list[str] = []
+    start = 0
+    while start < len(words):
+        ends = range(min(start + _LONGEST_COMPOUND, len(words)), start, -1)
+        end = next((e for e in ends if "".join(words[start:e]) in known), start + 1)
+        result.append("".join(words[start:end]))
+        start = end
+    return result
+
+
 def align(reference: list[str], heard: list[str]) -> Alignment:
-    """Return the cheapest alignment; word breaks alone ('high way') are no error."""
-    if "".join(reference) == "".join(heard):
-        return Alignment(len(reference), 0, 0, 0)
+    """Return the cheapest alignment; word breaks alone ('dock workers') are no error."""
+    reference, heard = _joined(reference, set(heard)), _joined(heard, set(reference))
     rows = [[(column, 0, 0, column) for column in range(len(heard) + 1)]]
     for index, word in enumerate(reference):
         row = [(index + 1, 0, index + 1, 0)]
