@@ -16,8 +16,9 @@ from app.exception_handlers import install_exception_handlers
 from app.lifecycle import EngineLifecycle
 from app.loop_lag import measure_loop_lag
 from app.metrics import AppMetrics
+from app.realtime.service import RealtimeService
 from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
-from app.routes import catalogue, documentation, health, speech, text_stream
+from app.routes import catalogue, documentation, health, realtime, speech, text_stream
 from app.routes.root import install_root
 from app.settings import Settings
 from app.speech.warning import WARNING_HEADER
@@ -42,11 +43,14 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         settings: Every limit.
         lifecycle: The engine; it begins to start when the server does and is closed with it.
     """
+    metrics = AppMetrics()
+    codecs = CodecPool(settings.codec_threads)
     state = AppState(
         settings=settings,
         lifecycle=lifecycle,
-        metrics=AppMetrics(),
-        codecs=CodecPool(settings.codec_threads),
+        metrics=metrics,
+        codecs=codecs,
+        realtime=RealtimeService(settings, lifecycle, codecs, metrics.registry),
         key_digests=settings.key_digests(),
     )
 
@@ -54,11 +58,13 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
     async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
         lag = asyncio.create_task(measure_loop_lag(state.metrics.loop_lag.observe))
         lifecycle.start()
+        state.realtime.start()
         try:
             yield
         finally:
             lag.cancel()
             await asyncio.gather(lag, return_exceptions=True)
+            await state.realtime.close()
             await lifecycle.close()
             state.codecs.close()
 
@@ -73,7 +79,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
     )
     app.state.antiphon = state
     install_exception_handlers(app)
-    for module in (speech, text_stream, catalogue, health, documentation):
+    for module in (speech, text_stream, realtime, catalogue, health, documentation):
         app.include_router(module.router)
     install_root(app, settings.static_folder)
     app.add_middleware(RequestContextMiddleware)

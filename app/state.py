@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from app.audio.worker import CodecPool
 from app.lifecycle import EngineLifecycle
 from app.metrics import AppMetrics
+from app.realtime.service import RealtimeService
 from app.settings import Settings
 
 
@@ -22,6 +23,7 @@ class AppState:
         lifecycle: The engine, once it is ready.
         metrics: What is counted.
         codecs: The threads that encode.
+        realtime: The realtime sessions, and the ear.
         key_digests: SHA-256 of each API key; empty when everyone may come in.
         created: Unix time of the start; the `created` of the models.
     """
@@ -30,6 +32,7 @@ class AppState:
     lifecycle: EngineLifecycle
     metrics: AppMetrics
     codecs: CodecPool
+    realtime: RealtimeService
     key_digests: tuple[bytes, ...]
     created: int = field(default_factory=lambda: int(time.time()))
 

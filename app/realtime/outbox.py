@@ -17,15 +17,28 @@ class Frame:
 
     Attributes:
         text: What is sent.
-        owner: The response whose sound it carries; None for all other events.
+        item: The answer whose sound it carries; None for all other events.
         ticks: How much sound that is.
-        item: The item whose sound it is.
     """
 
     text: str
-    owner: str | None = None
-    ticks: int = 0
     item: str | None = None
+    ticks: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """How a socket is closed by the server.
+
+    Attributes:
+        code: The WebSocket close code.
+        reason: The reason beside it.
+        orderly: Whether what waits is sent first.
+    """
+
+    code: int
+    reason: str
+    orderly: bool = True
 
 
 class Outbox:
@@ -46,7 +59,7 @@ class Outbox:
         self._changed = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        self._finished = False
+        self.closing: Closing | None = None
 
     @property
     def overfull(self) -> bool:
@@ -67,42 +80,38 @@ class Outbox:
         """Counts bytes of sound that are on their way to `put`; `reserve(-size)` ends that."""
         self._count_sound(size)
 
-    def put(self, event: ServerEvent, owner: str | None = None) -> str:
-        """Adds an event; `owner` names the response if it carries sound.
-
-        Returns:
-            The frame's text.
-        """
+    def put(self, event: ServerEvent) -> Frame:
+        """Adds an event."""
         fields = {"event_id": new_identifier("event"), **event.fields}
         text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
-        carries = owner if event.ticks else None
-        self.put_frame(Frame(text, carries, event.ticks, event.item))
-        return text
+        frame = Frame(text, event.item, event.ticks)
+        self.put_frame(frame)
+        return frame
 
     def put_frame(self, frame: Frame) -> None:
         """Adds a frame."""
-        if self._finished:
+        if self.closing is not None:
             return
         self._frames.append(frame)
         self._count(frame, 1)
         self._changed.set()
 
-    def purge(self, owner: str) -> int:
-        """Drops a response's sound that waits.
+    def purge(self, item: str) -> int:
+        """Drops an answer's sound that waits.
 
         Returns:
             How much that was, in ticks.
         """
-        dropped = [frame for frame in self._frames if frame.owner == owner]
-        self._frames = deque(frame for frame in self._frames if frame.owner != owner)
+        dropped = [frame for frame in self._frames if frame.item == item]
+        self._frames = deque(frame for frame in self._frames if frame.item != item)
         for frame in dropped:
             self._count(frame, -1)
         return sum(frame.ticks for frame in dropped)
 
     async def take(self) -> Frame | None:
-        """The next frame; None when the outbox is finished and empty."""
+        """The next frame; None when the outbox is closed and empty."""
         while not self._frames:
-            if self._finished:
+            if self.closing is not None:
                 return None
             self._changed.clear()
             await self._changed.wait()
@@ -110,21 +119,19 @@ class Outbox:
         self._count(frame, -1)
         return frame
 
-    def finish(self) -> None:
-        """Takes nothing more; `take` ends after what is in it."""
-        self._finished = True
+    def close(self, closing: Closing) -> None:
+        """Takes nothing more. Closing twice is harmless; the first reason stays."""
+        if self.closing is None:
+            self.closing = closing
+            if not closing.orderly:
+                self._frames.clear()
+                self._other_bytes = 0
+                self._count_sound(-self._sound_bytes)
         self._changed.set()
-
-    def abandon(self) -> None:
-        """Forgets everything; for a socket that nobody reads any more."""
-        self._frames.clear()
-        self._other_bytes = 0
-        self._count_sound(-self._sound_bytes)
-        self.finish()
 
     def _count(self, frame: Frame, sign: int) -> None:
         size = sign * len(frame.text)
-        if frame.owner is None:
+        if frame.item is None:
             self._other_bytes += size
         else:
             self._count_sound(size)

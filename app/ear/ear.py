@@ -1,0 +1,103 @@
+"""The loaded models and the threads that they run on; all sessions share one ear."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from app.audio.pcm import FloatSamples
+from app.ear.activity import ActivityModel
+from app.ear.recognizer import Recognizer, Segment
+from app.ear.turn_end import TurnEndModel
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class EarFolders:
+    """Where the three models lie."""
+
+    activity: Path
+    turn_end: Path
+    recognizer: Path
+
+
+class Ear:
+    """Hears for many sessions.
+
+    Judging sound as it comes has threads of its own, so that it never waits for recognition.
+    """
+
+    def __init__(self, folders: EarFolders, *, hearing_threads: int, recognizers: int) -> None:
+        """Loads the models, which takes about a second; not for the event loop.
+
+        Args:
+            folders: Where the models lie.
+            hearing_threads: Threads that judge sound as it comes.
+            recognizers: Copies of the recognizer, each with a thread of its own.
+        """
+        self._hearing = ThreadPoolExecutor(hearing_threads, thread_name_prefix="antiphon-hearing")
+        self._recognition = ThreadPoolExecutor(recognizers, thread_name_prefix="antiphon-words")
+        self.activity = ActivityModel(folders.activity)
+        self._turn_end = TurnEndModel(folders.turn_end)
+        self._idle = [Recognizer(folders.recognizer) for _ in range(recognizers)]
+
+    async def hear(self, work: Callable[[], Result]) -> Result:
+        """Does something short with sound on a thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._hearing, work)
+
+    async def finished(self, turn: FloatSamples) -> float:
+        """The probability that a turn is complete as it stands."""
+        return await self.hear(lambda: self._turn_end.finished(turn))
+
+    async def recognize(self, sound: FloatSamples, language: str | None = None) -> str:
+        """What is said in a turn."""
+        return await self._with_recognizer(lambda one: one.quick(sound, language))
+
+    async def segments(
+        self,
+        sound: FloatSamples,
+        *,
+        language: str | None = None,
+        prompt: str | None = None,
+        temperature: float = 0.0,
+        words: bool = False,
+    ) -> AsyncGenerator[Segment]:
+        """What is said in a recording, piece by piece; others get their turn between pieces."""
+        pieces: Iterator[Segment] | None = None
+
+        # The iterator belongs to the recognizer it was made by, and keeps nothing of it between two
+        # pieces; whichever thread comes next may go on with it.
+        def step(one: Recognizer) -> Segment | None:
+            nonlocal pieces
+            if pieces is None:
+                pieces = one.segments(
+                    sound, language=language, prompt=prompt, temperature=temperature, words=words
+                )
+            return next(pieces, None)
+
+        while True:
+            segment = await self._with_recognizer(step)
+            if segment is None:
+                return
+            yield segment
+
+    def close(self) -> None:
+        """Takes no more work and lets the running pieces end."""
+        self._hearing.shutdown(wait=False, cancel_futures=True)
+        self._recognition.shutdown(wait=False, cancel_futures=True)
+
+    async def _with_recognizer(self, work: Callable[[Recognizer], Result]) -> Result:
+        def run() -> Result:
+            # As many threads as recognizers: one is always idle here.
+            one = self._idle.pop()
+            try:
+                return work(one)
+            finally:
+                self._idle.append(one)
+
+        return await asyncio.get_running_loop().run_in_executor(self._recognition, run)

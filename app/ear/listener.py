@@ -1,0 +1,218 @@
+"""Listens for one session: sound in, findings out, in order and without blocking anybody."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.audio.wire_formats import WireFormat
+from app.ear import SAMPLE_RATE
+from app.ear.activity import FRAME, ActivityStream
+from app.ear.detector import Finding, Found, TurnDetector
+from app.ear.ear import Ear
+from app.ear.findings import EarFinding, HearingRules, NothingHeard, TurnBegan, TurnEnded
+from app.ear.guesses import Guesses
+from app.ear.rules import EarSensitivity, turn_rules
+from app.ear.tape import Tape, samples_of, ticks_of
+
+_REPORTED = SAMPLE_RATE
+"""Silence is reported as dropped a second at a time."""
+
+MOST_WAITING = 4 << 20
+"""Bytes of sound that may wait to be heard before whoever brings it has to wait."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Sound:
+    data: bytes
+    audio_format: WireFormat
+    guarded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Restart:
+    hearing: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    item_id: str
+    start: int
+    end: int
+
+
+class Listener:
+    """The ear of one session. All methods belong to the event loop."""
+
+    def __init__(
+        self, ear: Ear, sensitivity: EarSensitivity, tell: Callable[[EarFinding], None]
+    ) -> None:
+        """Begins to listen.
+
+        Args:
+            ear: The models.
+            sensitivity: What the operator set.
+            tell: Takes findings; called on the event loop.
+        """
+        self._ear = ear
+        self._sensitivity = sensitivity
+        self._tell = tell
+        self._rules = HearingRules()
+        self._tape = Tape()
+        self._activity: ActivityStream = ear.activity.open()
+        self._detector = TurnDetector(turn_rules(self._rules, sensitivity))
+        self._guesses = Guesses(ear, tell)
+        self._hearing = 0
+        self._heard = 0
+        self._turn_start = 0
+        self._uncommitted: int | None = None
+        self._orders: deque[_Sound | _Restart | _Commit | HearingRules] = deque()
+        self._waiting_bytes = 0
+        self._wake = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._task = asyncio.create_task(self._work(), name="listener")
+
+    def append(self, data: bytes, audio_format: WireFormat, *, guarded: bool) -> None:
+        """More sound; `guarded` says that an answer is being heard by the user."""
+        self._waiting_bytes += len(data)
+        if self._waiting_bytes > MOST_WAITING:
+            self._room.clear()
+        self._order(_Sound(data, audio_format, guarded))
+
+    def configure(self, rules: HearingRules) -> None:
+        """From here on, turns are found like this."""
+        self._order(rules)
+
+    def restart(self, hearing: int, start: int) -> None:
+        """Forgets everything before a tick and any turn; findings carry the new number."""
+        self._order(_Restart(hearing, start))
+
+    def commit(self, item_id: str, start: int, end: int) -> None:
+        """A stretch of sound, in ticks, is an item whose words are wanted."""
+        self._order(_Commit(item_id, start, end))
+
+    def recognize(self, item_id: str, data: bytes, audio_format: WireFormat) -> None:
+        """Finds out the words of sound that belongs to no turn."""
+        self._guesses.recognize_recording(item_id, data, audio_format, self._rules.language)
+
+    async def room(self) -> None:
+        """Waits while too much sound waits to be heard."""
+        await self._room.wait()
+
+    async def close(self) -> None:
+        """Stops; nothing is told any more when it returns."""
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        await self._guesses.close()
+
+    @property
+    def task(self) -> asyncio.Task[None]:
+        """Ends only when it is closed, or by a fault of ours."""
+        return self._task
+
+    def _order(self, order: _Sound | _Restart | _Commit | HearingRules) -> None:
+        self._orders.append(order)
+        self._wake.set()
+
+    async def _work(self) -> None:
+        while True:
+            while not self._orders:
+                self._wake.clear()
+                await self._wake.wait()
+            order = self._orders.popleft()
+            match order:
+                case _Sound():
+                    await self._hear(order)
+                    self._waiting_bytes -= len(order.data)
+                    if self._waiting_bytes <= MOST_WAITING:
+                        self._room.set()
+                case HearingRules():
+                    self._rules = order
+                    self._detector.rules = turn_rules(order, self._sensitivity)
+                case _Restart():
+                    await self._restart(order)
+                case _Commit():
+                    await self._commit(order)
+
+    async def _hear(self, sound: _Sound) -> None:
+        detecting = self._rules.kind != "none"
+        judged = await self._ear.hear(lambda: self._judge(sound, detecting))
+        for end, probability in judged:
+            for found in self._detector.frame(end, probability, guarded=sound.guarded):
+                await self._follow(found)
+        if detecting:
+            self._forget_silence()
+
+    def _judge(self, sound: _Sound, detecting: bool) -> list[tuple[int, float]]:
+        """On a thread: takes the sound in and judges every whole frame of it."""
+        self._tape.append(sound.data, sound.audio_format)
+        if not detecting:
+            self._heard = self._tape.end
+            return []
+        judged = []
+        while self._heard + FRAME <= self._tape.end:
+            frame = self._tape.cut(self._heard, self._heard + FRAME)
+            self._heard += FRAME
+            judged.append((self._heard, self._activity.probability(frame)))
+        return judged
+
+    async def _follow(self, found: Found) -> None:
+        match found.finding:
+            case Finding.BEGUN:
+                self._turn_start = max(found.position, self._tape.begin)
+                self._uncommitted = self._turn_start
+                self._tell(TurnBegan(self._hearing, ticks_of(self._turn_start)))
+            case Finding.PAUSED:
+                self._look_at(found.position)
+            case Finding.RESUMED:
+                self._guesses.withdraw()
+            case Finding.ENDED:
+                self._tell(TurnEnded(self._hearing, ticks_of(found.position)))
+
+    def _look_at(self, position: int) -> None:
+        """At a pause: begins to find out the words, and whether that was all."""
+        turn = self._tape.cut(self._turn_start, position)
+        self._guesses.guess(self._turn_start, position, turn, self._rules.language)
+        if self._rules.kind == "semantic":
+            self._guesses.ask_whether_finished(turn, self._answered)
+
+    def _answered(self, probability: float) -> None:
+        """What the model of turn ends says about the pause that is going on."""
+        if probability < self._detector.rules.confidence:
+            return
+        for found in self._detector.finish(self._heard):
+            self._tell(TurnEnded(self._hearing, ticks_of(found.position)))
+
+    def _forget_silence(self) -> None:
+        if self._uncommitted is not None:
+            return
+        before = self._heard - self._detector.rules.padding - self._detector.rules.guarded_shortest
+        if before - self._tape.begin < _REPORTED:
+            return
+        self._tape.drop_before(before)
+        self._tell(NothingHeard(self._hearing, before * 3 // 2))
+
+    async def _restart(self, order: _Restart) -> None:
+        await self._ear.hear(self._tape.flush)
+        self._tape.drop_half_sample()
+        self._tape.drop_before(samples_of(order.start))
+        self._guesses.withdraw()
+        self._activity.reset()
+        self._detector = TurnDetector(self._detector.rules)
+        self._hearing = order.hearing
+        self._heard = max(self._heard, self._tape.begin)
+        self._uncommitted = None
+
+    async def _commit(self, order: _Commit) -> None:
+        start, end = samples_of(order.start), samples_of(order.end)
+        if end > self._tape.end:
+            await self._ear.hear(self._tape.flush)
+        sound = self._tape.cut(start, end)
+        last_speech = self._detector.last_speech
+        self._guesses.settle(order.item_id, (start, end), last_speech, sound, self._rules.language)
+        self._tape.drop_before(end)
+        self._uncommitted = self._turn_start if self._detector.in_turn else None

@@ -1,0 +1,163 @@
+"""A session's ear: hands sound on, and turns what was heard into events."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from app.audio.wire_formats import TICKS_PER_SECOND, WireFormat
+from app.ear.findings import HearingRules, NotRecognized, Recognized
+from app.ear.listener import Listener
+from app.ear.rules import EarSensitivity
+from app.realtime.failure import EventError
+from app.realtime.inbox import EarFound, Told
+from app.realtime.items import Message, PartKind
+from app.realtime.machine_events import TextSettled
+from app.realtime.session_config import SessionConfig
+from app.realtime.session_schema import SemanticDetection, ServerDetection
+from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.realtime.session import Session
+
+
+def sensitivity_of(settings: Settings) -> EarSensitivity:
+    """What the operator set."""
+    return EarSensitivity(
+        speech_ms=settings.ear_speech_ms,
+        interruption_ms=settings.ear_interruption_ms,
+        interruption_threshold=settings.ear_interruption_threshold,
+        pause_ms=settings.ear_pause_ms,
+    )
+
+
+def hearing_rules(config: SessionConfig) -> HearingRules:
+    """How turns are found under a session's settings."""
+    language = config.transcription.language if config.transcription is not None else None
+    match config.detection:
+        case ServerDetection() as silence:
+            return HearingRules(
+                "silence",
+                threshold=silence.threshold,
+                prefix_padding_ms=silence.prefix_padding_ms,
+                silence_duration_ms=silence.silence_duration_ms,
+                language=language,
+            )
+        case SemanticDetection() as semantic:
+            return HearingRules("semantic", eagerness=semantic.eagerness, language=language)
+        case None:
+            return HearingRules("none", language=language)
+
+
+class Hearing:
+    """A session's ear; the actor alone calls it."""
+
+    def __init__(
+        self, listener: Listener | None, settings: Settings, tell: Callable[[Told], None]
+    ) -> None:
+        """`listener` is None where nothing listens."""
+        self._listener = listener
+        self._settings = settings
+        self._tell = tell
+        self._rules: HearingRules | None = None
+        self._since: dict[str, float] = {}
+
+    async def room(self) -> None:
+        """Waits while too much sound waits to be heard."""
+        if self._listener is not None:
+            await self._listener.room()
+
+    def configure(self, config: SessionConfig) -> None:
+        """From here on, turns are found as the settings say."""
+        rules = hearing_rules(config)
+        if self._listener is not None and rules != self._rules:
+            self._rules = rules
+            self._listener.configure(rules)
+
+    def append(self, data: bytes, audio_format: WireFormat, *, guarded: bool) -> None:
+        """More sound of the user.
+
+        Raises:
+            EventError: Nothing listens here.
+        """
+        self._need_listener().append(data, audio_format, guarded=guarded)
+
+    def check(self) -> None:
+        """Makes sure that something listens.
+
+        Raises:
+            EventError: Nothing listens here.
+        """
+        self._need_listener()
+
+    def restart(self, hearing: int, start: int) -> None:
+        """Forgets everything before a tick and any turn."""
+        if self._listener is not None:
+            self._listener.restart(hearing, start)
+
+    def commit(self, item_id: str, start: int, end: int) -> None:
+        """A stretch of sound is an item whose words are wanted."""
+        self._since[item_id] = time.perf_counter()
+        if self._listener is None or start == end:
+            seconds = (end - start) / TICKS_PER_SECOND
+            self._tell(EarFound(Recognized(item_id, "", seconds)))
+        else:
+            self._listener.commit(item_id, start, end)
+
+    def recognize(self, item_id: str, data: bytes, audio_format: WireFormat) -> None:
+        """Finds out the words of a recording.
+
+        Raises:
+            EventError: Nothing listens here.
+        """
+        self._since[item_id] = time.perf_counter()
+        self._need_listener().recognize(item_id, data, audio_format)
+
+    def settle(self, session: Session, finding: Recognized | NotRecognized) -> None:
+        """The words of an item are known, or never will be: tells the client and goes on."""
+        item_id = finding.item_id
+        since = self._since.pop(item_id, None)
+        if since is not None:
+            session.services.metrics.words_known.observe(time.perf_counter() - since)
+        item = session.stage.conversation.find(item_id)
+        if isinstance(finding, Recognized) and isinstance(item, Message):
+            for part in item.parts:
+                if part.kind is PartKind.INPUT_AUDIO and part.text is None:
+                    part.text = finding.text
+                    break
+        if session.config.transcription is not None:
+            self._tell_client(session, finding)
+        session.step(TextSettled(item_id))
+
+    def _tell_client(self, session: Session, finding: Recognized | NotRecognized) -> None:
+        kind = "conversation.item.input_audio_transcription"
+        where = {"item_id": finding.item_id, "content_index": 0}
+        if isinstance(finding, NotRecognized):
+            error = {
+                "type": "server_error",
+                "code": "transcription_failed",
+                "message": finding.message,
+            }
+            session.send(f"{kind}.failed", **where, error=error)
+            return
+        if finding.text:
+            session.send(f"{kind}.delta", **where, delta=finding.text)
+        usage = {"type": "duration", "seconds": round(finding.seconds, 3)}
+        session.send(f"{kind}.completed", **where, transcript=finding.text, usage=usage)
+
+    async def close(self) -> None:
+        """Stops listening."""
+        if self._listener is not None:
+            await self._listener.close()
+
+    def _need_listener(self) -> Listener:
+        if self._listener is None:
+            raise EventError(
+                "This server does not listen: its ear is switched off, or its models are missing "
+                "(antiphon models fetch --for conversation).",
+                "ear_unavailable",
+                "audio",
+                kind="server_error",
+            )
+        return self._listener

@@ -1,0 +1,201 @@
+"""The responses of one session: from a plan to events; the actor alone calls it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.audio.wire_formats import TICKS_PER_SECOND
+from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone, WorkLeft
+from app.realtime.items import as_messages
+from app.realtime.machine_events import Outcome, Reason
+from app.realtime.output import ResponseOutput
+from app.realtime.plan import ResponsePlan, chat_of
+from app.realtime.services import Services
+from app.realtime.stage import Stage
+from app.realtime.work import ResponseWork, WorkOrder
+from app.speech.command import resolve_voice
+from engine import ErrorCode, OmniRequest, SpeechParameters, StageError, TextInput, UsagePayload
+
+logger = logging.getLogger(__name__)
+
+SPOKEN_ROUTE = "chat"
+WRITTEN_ROUTE = "chat_text"
+
+
+@dataclass(slots=True)
+class _Response:
+    output: ResponseOutput
+    opened: float = field(default_factory=time.perf_counter)
+    closed: float | None = None
+    task: asyncio.Task[None] | None = None
+    usage: UsagePayload | None = None
+    error: StageError | None = None
+    heard: bool = False
+
+
+class Responder:
+    """Runs the responses that the state machine opens."""
+
+    def __init__(
+        self, stage: Stage, services: Services, tenant: str, tell: Callable[[Told], None]
+    ) -> None:
+        """Runs nothing yet.
+
+        Args:
+            stage: The session's conversation and its socket.
+            services: What all sessions share.
+            tenant: Whose turn it is in the engine's waiting line.
+            tell: Puts something into the actor's inbox.
+        """
+        self._stage = stage
+        self._services = services
+        self._tenant = tenant
+        self._tell = tell
+        self._responses: dict[str, _Response] = {}
+
+    @property
+    def tasks(self) -> list[asyncio.Task[None]]:
+        """The tasks that are at work."""
+        return [one.task for one in self._responses.values() if one.task is not None]
+
+    def open(self, plan: ResponsePlan) -> None:
+        """Tells the client that there is a response."""
+        conversation = self._stage.conversation if plan.conversation_id is not None else None
+        output = ResponseOutput(plan, conversation)
+        self._responses[plan.response_id] = _Response(output)
+        self._stage.send(*output.created())
+
+    def start(self, response_id: str) -> None:
+        """Lets the engine begin."""
+        response = self._responses[response_id]
+        work = ResponseWork(
+            WorkOrder(
+                request=self._request(response.output.plan),
+                engine=self._services.engine,
+                codecs=self._services.codecs,
+                output_format=response.output.plan.config.output_format,
+                outbox=lambda: self._stage.outbox,
+                tell=self._tell,
+            )
+        )
+        response.task = asyncio.create_task(self._run(work, response.output.plan))
+        response.task.add_done_callback(lambda task: self._left(response_id, task))
+
+    async def _run(self, work: ResponseWork, plan: ResponsePlan) -> None:
+        route = SPOKEN_ROUTE if plan.spoken else WRITTEN_ROUTE
+        if route not in self._services.engine.description.routes:
+            message = (
+                f"The pipeline {self._services.engine.description.name!r} only speaks; start the "
+                "server with one that answers, such as 'conversation'."
+            )
+            error = StageError(ErrorCode.INVALID_REQUEST, message)
+            self._tell(WorkDone(plan.response_id, None, error))
+            return
+        await work.run()
+
+    def _request(self, plan: ResponsePlan) -> OmniRequest:
+        items = self._stage.conversation.items if plan.items is None else plan.items
+        messages = as_messages(plan.config.instructions, items)
+        description = self._services.engine.description
+        return OmniRequest(
+            request_id=plan.response_id,
+            text=TextInput.whole(""),
+            parameters=SpeechParameters(
+                voice=resolve_voice(plan.config.voice, description), speed=plan.config.speed
+            ),
+            route=SPOKEN_ROUTE if plan.spoken else WRITTEN_ROUTE,
+            chat=chat_of(plan.config, messages),
+            session=None if plan.conversation_id is None else self._stage.session_id,
+            tenant=self._tenant,
+            deadline=self._services.settings.request_deadline_seconds,
+        )
+
+    def stop(self, response_id: str) -> None:
+        """Aborts a response in the engine; `WorkLeft` says when nothing is left of it."""
+        response = self._responses.get(response_id)
+        if response is not None and response.task is not None:
+            response.task.cancel()
+
+    def made(self, made: SoundMade | TextMade | CallMade) -> None:
+        """Passes on what the engine made, unless its response has ended for the client."""
+        response = self._responses.get(made.response_id)
+        if isinstance(made, SoundMade):
+            made.outbox.reserve(-len(made.data))
+        if response is None or response.closed is not None:
+            return
+        output = response.output
+        match made:
+            case SoundMade():
+                if not response.heard:
+                    response.heard = True
+                    waited = time.perf_counter() - response.opened
+                    self._services.metrics.first_sound.observe(waited)
+                events = output.sound(made.data, made.words)
+            case TextMade():
+                events = output.text(made.text)
+            case CallMade():
+                events = output.call(made.call)
+        self._stage.send(*events)
+
+    def done(self, done: WorkDone) -> tuple[Outcome, Reason | None]:
+        """Notes how the engine's work ended; says what that means for the response."""
+        response = self._responses.get(done.response_id)
+        if response is not None:
+            response.usage, response.error = done.usage, done.error
+        if done.error is not None:
+            if done.error.code is ErrorCode.CANCELLED:
+                return Outcome.CANCELLED, Reason.CLIENT_CANCELLED
+            return Outcome.FAILED, None
+        if done.usage is not None and done.usage.truncated:
+            return Outcome.INCOMPLETE, Reason.MAX_OUTPUT_TOKENS
+        return Outcome.COMPLETED, None
+
+    def close(self, response_id: str, outcome: Outcome, reason: Reason | None) -> None:
+        """Tells the client the end of a response; nothing more of it is sent."""
+        response = self._responses[response_id]
+        response.closed = time.perf_counter()
+        message = response.output.message
+        if outcome is Outcome.CANCELLED and message is not None:
+            dropped = self._stage.drop_sound(message.id)
+            self._services.metrics.dropped_sound.inc(dropped / TICKS_PER_SECOND)
+            response.output.interrupt(self._stage.playback.heard(message.id), dropped)
+        self._services.metrics.responses.labels(outcome).inc()
+        events = response.output.finish(
+            outcome, reason, error=_error(response.error), usage=response.usage
+        )
+        self._stage.send(*events)
+        if response.task is None:
+            del self._responses[response_id]
+
+    def left(self, left: WorkLeft) -> None:
+        """Forgets a response whose task has ended."""
+        response = self._responses.get(left.response_id)
+        if response is None:
+            return
+        if response.closed is not None:
+            waited = time.perf_counter() - response.closed
+            self._services.metrics.interruption.observe(waited)
+            del self._responses[left.response_id]
+
+    def _left(self, response_id: str, task: asyncio.Task[None]) -> None:
+        failure = None if task.cancelled() else task.exception()
+        if failure is not None:
+            logger.error("Response %s raised.", response_id, exc_info=failure)
+            error = StageError(
+                ErrorCode.STAGE_FAILED, "The server made a mistake while it answered."
+            )
+            self._tell(WorkDone(response_id, None, error))
+        self._tell(WorkLeft(response_id, failure))
+
+
+def _error(error: StageError | None) -> dict[str, Any] | None:
+    if error is None:
+        return None
+    wrong = error.code is ErrorCode.INVALID_REQUEST
+    kind = "invalid_request_error" if wrong else "server_error"
+    return {"type": kind, "code": error.code.value, "message": error.message}

@@ -1,0 +1,153 @@
+"""All realtime sessions of one server, and the ear that they share."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from app.audio.worker import CodecPool
+from app.ear.ear import Ear, EarFolders
+from app.errors import ApiError, retry_later
+from app.lifecycle import EngineLifecycle
+from app.realtime.client_secrets import ClientSecrets
+from app.realtime.inbox import CloseAsked
+from app.realtime.metrics import RealtimeMetrics
+from app.realtime.outbox import Closing
+from app.realtime.services import Services
+from app.realtime.session import Session
+from app.realtime.session_config import SessionConfig
+from app.settings import Settings
+from engine import ConfigurationError
+from engine.catalogue import Catalogue
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 5.0
+"""When a client for whom there was no room should try again."""
+
+
+class RealtimeService:
+    """All realtime sessions of one server.
+
+    Attributes:
+        secrets: The short-lived keys of browsers.
+        metrics: What is counted.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        lifecycle: EngineLifecycle,
+        codecs: CodecPool,
+        registry: CollectorRegistry,
+    ) -> None:
+        """Loads nothing before `start`."""
+        self.secrets = ClientSecrets()
+        self.metrics = RealtimeMetrics(registry)
+        self._settings = settings
+        self._lifecycle = lifecycle
+        self._codecs = codecs
+        self._ear: Ear | None = None
+        self._loading: asyncio.Task[None] | None = None
+        self._sessions: dict[str, tuple[Session, asyncio.Task[None]]] = {}
+        self._closed = False
+
+    def start(self) -> None:
+        """Begins to load the ear in the background."""
+        if self._settings.ear:
+            self._loading = asyncio.create_task(self._load(), name="load ear")
+
+    async def ear(self) -> Ear | None:
+        """The ear, as soon as it is loaded; None where it is switched off or its models miss."""
+        if self._loading is not None:
+            await asyncio.wait({self._loading})
+        return self._ear
+
+    async def _load(self) -> None:
+        try:
+            self._ear = await asyncio.to_thread(_load_ear, self._settings)
+        except ConfigurationError as failure:
+            logger.warning("The server will not listen: %s", failure)
+
+    async def open(self, config: SessionConfig, tenant: str) -> Session:
+        """Begins a session.
+
+        Raises:
+            ApiError: 503, the engine is not ready, or there are as many sessions as may be.
+        """
+        engine = self._lifecycle.engine
+        if self._closed or len(self._sessions) >= self._settings.realtime_sessions:
+            message = f"At most {self._settings.realtime_sessions} realtime sessions are served."
+            raise retry_later(message, "too_many_sessions", RETRY_SECONDS)
+        services = Services(self._settings, engine, self._codecs, self.metrics, await self.ear())
+        session = Session(services, config, tenant)
+        task = asyncio.create_task(session.run(), name=session.id)
+        self._sessions[session.id] = (session, task)
+        task.add_done_callback(lambda ended: self._ended(session, ended))
+        return session
+
+    def find(self, resume_token: str, tenant: str) -> Session:
+        """The session that a client comes back to.
+
+        Raises:
+            ApiError: 404, there is none for this token.
+        """
+        for session, _ in self._sessions.values():
+            known = session.resume_token
+            if known is None or session.tenant != tenant:
+                continue
+            if hmac.compare_digest(known.encode(), resume_token.encode()):
+                return session
+        raise ApiError(
+            404, "There is no session to be resumed with this token.", code="session_not_found"
+        )
+
+    async def ended(self, session: Session) -> None:
+        """Waits until nothing is left of a session."""
+        entry = self._sessions.get(session.id)
+        if entry is not None:
+            await asyncio.wait({entry[1]})
+
+    async def close(self) -> None:
+        """Ends all sessions and frees the ear."""
+        self._closed = True
+        closing = CloseAsked(Closing(1001, "the server is shutting down"))
+        for session, _ in self._sessions.values():
+            session.tell(closing)
+        tasks = [task for _, task in self._sessions.values()]
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._loading is not None:
+            self._loading.cancel()
+            await asyncio.gather(self._loading, return_exceptions=True)
+        if self._ear is not None:
+            self._ear.close()
+
+    def _ended(self, session: Session, task: asyncio.Task[None]) -> None:
+        self._sessions.pop(session.id, None)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.error("Session %s raised.", session.id, exc_info=failure)
+
+
+def _load_ear(settings: Settings) -> Ear:
+    catalogue = Catalogue.installed(settings.cache_folder)
+    folders = EarFolders(
+        activity=_folder(catalogue, settings.ear_activity_model),
+        turn_end=_folder(catalogue, settings.ear_turn_end_model),
+        recognizer=_folder(catalogue, settings.ear_recognizer_model),
+    )
+    return Ear(
+        folders,
+        hearing_threads=settings.ear_hearing_threads,
+        recognizers=settings.ear_recognizers,
+    )
+
+
+def _folder(catalogue: Catalogue, name: str) -> Path:
+    """A folder as it is, or the folder of a model of the catalogue."""
+    path = Path(name)
+    return path if path.is_dir() else catalogue.resolve(name)

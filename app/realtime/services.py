@@ -1,0 +1,30 @@
+"""What all sessions share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from app.audio.worker import CodecPool
+from app.ear.ear import Ear
+from app.engine_port import SpeechEngine
+from app.realtime.metrics import RealtimeMetrics
+from app.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What all sessions share.
+
+    Attributes:
+        settings: Every limit.
+        engine: The engine.
+        codecs: The threads that convert sound.
+        metrics: What is counted.
+        ear: What listens; None where the models are missing or not wanted.
+    """
+
+    settings: Settings
+    engine: SpeechEngine
+    codecs: CodecPool
+    metrics: RealtimeMetrics
+    ear: Ear | None

@@ -1,0 +1,112 @@
+"""The socket that serves a session: one task reads, one writes, and both end with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from enum import Enum, auto
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from app.connection import connection_of
+from app.realtime.client_events import AudioAppend, parse_client_event
+from app.realtime.commands import sound_of
+from app.realtime.failure import EventError
+from app.realtime.inbox import ClientErred, ClientSaid, SocketLost, SoundSent
+from app.realtime.outbox import Closing, Outbox
+from app.realtime.session import Session
+
+logger = logging.getLogger(__name__)
+
+INLINE_CHARACTERS = 64 << 10
+"""Frames up to this length are read on the event loop; longer ones on a thread."""
+
+
+class SocketEnd(Enum):
+    """Why a socket serves no longer."""
+
+    CLOSED_HERE = auto()
+    DISCONNECTED = auto()
+    SLOW_CLIENT = auto()
+
+
+class SessionSocket:
+    """Serves a session on one accepted socket."""
+
+    def __init__(self, websocket: WebSocket, session: Session, outbox: Outbox) -> None:
+        """The session must have been told of the outbox."""
+        self._websocket = websocket
+        self._session = session
+        self._outbox = outbox
+        self._settings = session.services.settings
+
+    async def run(self) -> None:
+        """Serves until the socket is closed by either side; both tasks have ended then."""
+        reader = asyncio.create_task(self._read(), name="realtime reader")
+        writer = asyncio.create_task(self._write(), name="realtime writer")
+        try:
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            end = (writer if writer.done() else reader).result()
+            if end is SocketEnd.SLOW_CLIENT:
+                self._cut_off()
+        finally:
+            for task in (reader, writer):
+                task.cancel()
+            await asyncio.gather(reader, writer, return_exceptions=True)
+            self._outbox.close(Closing(1000, "the client left", orderly=False))
+            self._session.tell(SocketLost(self._outbox))
+
+    def _cut_off(self) -> None:
+        logger.info("%s: the client took nothing for too long; cut off.", self._session.id)
+        connection = connection_of(self._websocket.scope)
+        if connection is not None:
+            connection.abort()  # a close frame would only wait behind what it does not read
+
+    async def _read(self) -> SocketEnd:
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return SocketEnd.DISCONNECTED
+            try:
+                said = await self._parse(message.get("text"))
+            except EventError as refusal:
+                await self._session.tell_from_client(ClientErred(refusal))
+            else:
+                await self._session.tell_from_client(said)
+
+    async def _parse(self, text: str | None) -> ClientSaid:
+        if text is None:
+            message = "Events are JSON in text frames; binary frames mean nothing here."
+            raise EventError(message, "invalid_event")
+        if len(text) <= INLINE_CHARACTERS:
+            return self._read_event(text)
+        return await self._session.services.codecs.run(lambda: self._read_event(text))
+
+    def _read_event(self, text: str) -> ClientSaid:
+        event = parse_client_event(text)
+        if not isinstance(event, AudioAppend):
+            return ClientSaid(event)
+        try:
+            sound = sound_of(event.audio, self._settings.realtime_append_bytes)
+        except EventError as refusal:
+            refusal.event_id = event.event_id
+            raise
+        return ClientSaid(event, sound)
+
+    async def _write(self) -> SocketEnd:
+        """Sends what waits, until the outbox is closed or nobody takes it."""
+        try:
+            while (frame := await self._outbox.take()) is not None:
+                async with asyncio.timeout(self._settings.slow_client_seconds):
+                    await self._websocket.send_text(frame.text)
+                if frame.item is not None:
+                    self._session.tell(SoundSent(frame.item, frame.ticks))
+            closing = self._outbox.closing
+            assert closing is not None
+            async with asyncio.timeout(self._settings.slow_client_seconds):
+                await self._websocket.close(closing.code, closing.reason)
+        except TimeoutError:
+            return SocketEnd.SLOW_CLIENT
+        except (WebSocketDisconnect, RuntimeError):
+            return SocketEnd.DISCONNECTED
+        return SocketEnd.CLOSED_HERE

@@ -1,0 +1,111 @@
+"""One response inside the engine: a task that asks, converts, and tells the session."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from app.audio.wire_formats import WireEncoder, WireFormat
+from app.audio.worker import CodecPool, StreamEncoder
+from app.engine_port import SpeechEngine
+from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone
+from app.realtime.outbox import Outbox
+from engine import (
+    AudioPayload,
+    Chunk,
+    EngineError,
+    OmniRequest,
+    StageError,
+    TextPayload,
+    ToolCallPayload,
+    UsagePayload,
+)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkOrder:
+    """What the task needs; nothing of it changes while it runs.
+
+    Attributes:
+        request: What the engine is asked.
+        engine: The engine.
+        codecs: The threads that convert sound.
+        output_format: What the client hears.
+        outbox: Gives the outbox of the socket that serves the session now.
+        tell: Takes what was made; called on the event loop.
+    """
+
+    request: OmniRequest
+    engine: SpeechEngine
+    codecs: CodecPool
+    output_format: WireFormat
+    outbox: Callable[[], Outbox]
+    tell: Callable[[Told], None]
+
+
+class ResponseWork:
+    """Makes one response. Cancelling the task aborts it in the engine before the task ends."""
+
+    def __init__(self, order: WorkOrder) -> None:
+        """Nothing happens before `run`."""
+        self._order = order
+        self._response_id = order.request.request_id
+        self._usage: UsagePayload | None = None
+        rate = order.engine.description.sample_rate
+        encoder = WireEncoder(rate, order.output_format)
+        plain = order.output_format is WireFormat.PCM and rate == order.output_format.rate
+        self._encoder = StreamEncoder(order.codecs, encoder, plain=plain)
+
+    async def run(self) -> None:
+        """Asks the engine and tells what it makes, piece by piece, as the client takes it."""
+        try:
+            error = await self._make()
+        except EngineError as failure:
+            error = failure.error
+        finally:
+            self._encoder.discard()
+        self._order.tell(WorkDone(self._response_id, self._usage, error))
+
+    async def _make(self) -> StageError | None:
+        async with aclosing(self._order.engine.generate(self._order.request)) as chunks:
+            async for chunk in chunks:
+                if chunk.error is not None:
+                    return chunk.error
+                await self._pass_on(chunk)
+        await self._tell_sound(await self._encoder.finish(), AudioPayload(_NOTHING, 1))
+        return None
+
+    async def _pass_on(self, chunk: Chunk[Any]) -> None:
+        payload = chunk.payload
+        match payload:
+            case TextPayload():
+                self._order.tell(TextMade(self._response_id, payload.text))
+            case ToolCallPayload():
+                self._order.tell(CallMade(self._response_id, payload))
+            case UsagePayload():
+                self._usage = payload
+            case AudioPayload():
+                data = await self._encoder.encode(payload.samples)
+                await self._tell_sound(data, payload)
+            case _:
+                pass
+
+    async def _tell_sound(self, data: bytes, payload: AudioPayload) -> None:
+        if not data and not payload.words:
+            return
+        # The engine makes no more than the client takes: it is asked for the next chunk only after
+        # there is room for this one.
+        outbox = self._order.outbox()
+        await outbox.room()
+        outbox.reserve(len(data))
+        self._order.tell(SoundMade(self._response_id, data, payload.words, outbox))
+
+
+_NOTHING = np.zeros(0, np.float32)
