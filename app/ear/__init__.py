@@ -6,3 +6,6 @@ findings out. All sound in here is mono at 16 kHz.
 
 SAMPLE_RATE = 16_000
 """Samples a second that all models of the ear hear."""
+
+FRAME = 512
+"""Samples that one judgement about speech is about."""

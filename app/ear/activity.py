@@ -11,9 +11,6 @@ import onnxruntime
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
 
-FRAME = 512
-"""Samples that one judgement is about."""
-
 _CONTEXT = 64
 """Samples before a frame that the model looks at again."""
 

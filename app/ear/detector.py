@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from app.ear import SAMPLE_RATE
-from app.ear.activity import FRAME
+from app.ear import FRAME, SAMPLE_RATE
 
 MILLISECOND = SAMPLE_RATE // 1000
 

@@ -6,14 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from app.audio.pcm import FloatSamples
 from app.audio.wire_formats import WireFormat
 from app.ear import SAMPLE_RATE
-from app.ear.ear import Ear
 from app.ear.findings import EarFinding, NotRecognized, Recognized
 from app.ear.tape import Tape
+
+if TYPE_CHECKING:
+    from app.ear.ear import Ear
 
 logger = logging.getLogger(__name__)
 

@@ -6,16 +6,18 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.audio.wire_formats import WireFormat
-from app.ear import SAMPLE_RATE
-from app.ear.activity import FRAME, ActivityStream
+from app.ear import FRAME, SAMPLE_RATE
 from app.ear.detector import Finding, Found, TurnDetector
-from app.ear.ear import Ear
 from app.ear.findings import EarFinding, HearingRules, NothingHeard, TurnBegan, TurnEnded
 from app.ear.guesses import Guesses
 from app.ear.rules import EarSensitivity, turn_rules
 from app.ear.tape import Tape, samples_of, ticks_of
+
+if TYPE_CHECKING:
+    from app.ear.ear import Ear
 
 _REPORTED = SAMPLE_RATE
 """Silence is reported as dropped a second at a time."""
@@ -62,7 +64,7 @@ class Listener:
         self._tell = tell
         self._rules = HearingRules()
         self._tape = Tape()
-        self._activity: ActivityStream = ear.activity.open()
+        self._activity = ear.activity.open()
         self._detector = TurnDetector(turn_rules(self._rules, sensitivity))
         self._guesses = Guesses(ear, tell)
         self._hearing = 0

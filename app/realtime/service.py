@@ -6,11 +6,11 @@ import asyncio
 import hmac
 import logging
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
 
 from app.audio.worker import CodecPool
-from app.ear.ear import Ear, EarFolders
 from app.errors import ApiError, retry_later
 from app.lifecycle import EngineLifecycle
 from app.realtime.client_secrets import ClientSecrets
@@ -23,6 +23,9 @@ from app.realtime.session_config import SessionConfig
 from app.settings import Settings
 from engine import ConfigurationError
 from engine.catalogue import Catalogue
+
+if TYPE_CHECKING:
+    from app.ear.ear import Ear
 
 logger = logging.getLogger(__name__)
 
@@ -134,6 +137,9 @@ class RealtimeService:
 
 
 def _load_ear(settings: Settings) -> Ear:
+    # Only who listens pays for the libraries of the models.
+    from app.ear.ear import Ear, EarFolders
+
     catalogue = Catalogue.installed(settings.cache_folder)
     folders = EarFolders(
         activity=_folder(catalogue, settings.ear_activity_model),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from app.audio.worker import CodecPool
-from app.ear.ear import Ear
 from app.engine_port import SpeechEngine
 from app.realtime.metrics import RealtimeMetrics
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.ear.ear import Ear
 
 
 @dataclass(frozen=True, slots=True)
