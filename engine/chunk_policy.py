@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 LOW_SLACK = 0.15
 """Seconds before an underrun at which nothing is waited for any more."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from vllm.v1.core.sched.output import SchedulerOutput
 from vllm.v1.core.sched.scheduler import Scheduler
+from vllm.v1.request import Request
 
 NEVER = 2**62
 """A step number that is not reached."""
@@ -37,12 +38,24 @@ class OmniARScheduler(Scheduler):
         eligible_steps = [request.next_decode_eligible_step for request in held_running]
         for request in held_running:
             request.next_decode_eligible_step = NEVER
-        held_waiting = [r for r in self.waiting if r.request_id in self.held_requests]
-        self.waiting.remove_requests(held_waiting)
+        order = list(self.waiting)
+        self.waiting.remove_requests([r for r in order if r.request_id in self.held_requests])
         try:
             return super().schedule(throttle_prefills)
         finally:
-            for request in reversed(held_waiting):
-                self.waiting.prepend_request(request)
+            self._restore_waiting(order)
             for request, step in zip(held_running, eligible_steps, strict=True):
                 request.next_decode_eligible_step = step
+
+    def _restore_waiting(self, order: list[Request]) -> None:
+        """Puts held requests back among those that still wait, each at its old place.
+
+        Requests that were preempted in the step stand first, where upstream puts them.
+        """
+        left = list(self.waiting)
+        known = set(order)
+        staying = {r for r in order if r in left or r.request_id in self.held_requests}
+        ordered = [r for r in left if r not in known] + [r for r in order if r in staying]
+        self.waiting.remove_requests(left)
+        for request in ordered:
+            self.waiting.add_request(request)
