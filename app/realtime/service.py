@@ -59,6 +59,11 @@ class RealtimeService:
         self._sessions: dict[str, tuple[Session, asyncio.Task[None]]] = {}
         self._closed = False
 
+    @property
+    def sessions(self) -> int:
+        """How many sessions there are."""
+        return len(self._sessions)
+
     def start(self) -> None:
         """Begins to load the ear in the background."""
         if self._settings.ear:

@@ -27,6 +27,10 @@ class Serving:
     def websocket_url(self) -> str:
         return self.base_url.replace("http://", "ws://")
 
+    def realtime_sessions(self) -> int:
+        """How many realtime sessions the server has."""
+        return self.server.config.app.state.antiphon.realtime.sessions  # type: ignore[union-attr]
+
 
 @contextmanager
 def serving(engine: HummingEngine | None = None, **overrides: object) -> Generator[Serving]:
