@@ -2,6 +2,7 @@
 
 import { AudioOutput } from "./output.js";
 
+/** Dispatches `open` when the output works, and `statechange` when the system wakes or silences it. */
 export class Sound extends EventTarget {
   #context = null;
   #output = null;
@@ -30,6 +31,7 @@ export class Sound extends EventTarget {
     const resumed = this.#context.resume();
     this.#output = await this.#opening;
     await resumed;
+    this.dispatchEvent(new Event("open"));
     return this.#output;
   }
 

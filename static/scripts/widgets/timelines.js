@@ -1,0 +1,76 @@
+/** One bar for each utterance: where the time went. */
+
+import { byId, make, milliseconds } from "../dom.js";
+
+const SHOWN = 8;
+const LABELS = {
+  admission: "Admission",
+  ear: "Ear",
+  thinker: "Thinker",
+  talker: "Talker",
+  code2wav: "Code2Wav",
+  server: "Server",
+  network: "Network",
+  buffered: "Buffered",
+  played: "Played",
+};
+/** At most this part of a bar is for what was played; the wait is what there is to see. */
+const PLAYED_SHARE = 0.4;
+
+export class Timelines {
+  #list = byId("timelines");
+  #legend = byId("timeline-legend");
+  #empty = byId("timeline-empty");
+
+  /** @param {import("../measure/utterance.js").Utterance[]} utterances Newest first. */
+  show(utterances) {
+    const shown = utterances.slice(0, SHOWN);
+    this.#empty.hidden = shown.length > 0;
+    this.#legend.hidden = shown.length === 0;
+    const names = new Set(shown.flatMap((utterance) => utterance.spans().map((span) => span.name)));
+    const known = Object.keys(LABELS).filter((name) => names.has(name));
+    this.#legend.replaceChildren(...known.map((name) => make("li", { "data-span": name }, LABELS[name])));
+    const longest = Math.max(1, ...shown.map(waitOf));
+    this.#list.replaceChildren(...shown.map((utterance) => row(utterance, longest)));
+  }
+}
+
+/** Everything up to the first sample that was heard. */
+function waitOf(utterance) {
+  return Math.max(0, ...utterance.spans().filter((span) => span.name !== "played").map((span) => span.end));
+}
+
+function row(utterance, longest) {
+  const spans = utterance.spans();
+  const head = make(
+    "div",
+    { class: "timeline-head" },
+    make("span", { class: "timeline-text", dir: "auto" }, utterance.text || "…"),
+    make("span", { class: "timeline-figures" }, summary(utterance)),
+  );
+  const track = make("div", { class: "track", role: "img", "aria-label": describe(spans) || "Waiting" });
+  const scale = (1 - PLAYED_SHARE) / longest;
+  for (const span of spans) track.append(bar(span, scale));
+  return make("li", {}, head, track);
+}
+
+function bar(span, scale) {
+  const element = make("span", { class: "span", "data-span": span.name, title: `${LABELS[span.name]}: ${milliseconds(span.end - span.start)}` });
+  element.style.insetInlineStart = `${100 * span.start * scale}%`;
+  element.style.width = span.name === "played" ? "100%" : `${100 * (span.end - span.start) * scale}%`;
+  return element;
+}
+
+function describe(spans) {
+  return spans.map((span) => `${LABELS[span.name]} ${milliseconds(span.end - span.start)}`).join(", ");
+}
+
+const OUTCOMES = { running: "speaking", finished: "heard", interrupted: "interrupted", failed: "failed" };
+
+function summary(utterance) {
+  const parts = [`first sound ${milliseconds(utterance.firstSoundMilliseconds)}`];
+  if (utterance.soundSeconds > 0) parts.push(`${utterance.soundSeconds.toFixed(1)} s ${OUTCOMES[utterance.outcome]}`);
+  else parts.push(OUTCOMES[utterance.outcome]);
+  if (utterance.underruns > 0) parts.push(`${utterance.underruns} underruns`);
+  return parts.join(" · ");
+}
