@@ -8,7 +8,7 @@ import os
 from unittest.mock import patch
 
 from app.cli import cli
-from app.engine_port import EngineFactory
+from app.engine_port import EngineFactory, Progress
 from app.settings import Settings
 from tests.app.doubles import HummingEngine
 
@@ -16,8 +16,9 @@ from tests.app.doubles import HummingEngine
 def _factory(_settings: Settings) -> EngineFactory:
     pace = float(os.environ.get("HUMMING_PACE", "0"))
 
-    async def start(_progress: object) -> HummingEngine:
+    async def start(progress: Progress) -> HummingEngine:
         if os.environ.get("HUMMING_STUCK"):
+            progress("Loading for a long time")
             await _cannot_be_stopped()
         return HummingEngine(pace=pace)
 

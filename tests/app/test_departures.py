@@ -69,7 +69,7 @@ def test_a_client_that_leaves_ends_its_request_within_one_chunk(changes: dict[st
         assert connection.recv(100)
         connection.close()
         made_at_close = engine.made
-        assert _until(lambda: not engine.live, 2)
+        assert _until(lambda: not engine.live)
         assert engine.made <= made_at_close + 2
         assert _until(lambda: _outcomes(running) == {"disconnected": 1.0})
         assert _active(running) == 0
@@ -81,7 +81,7 @@ def test_a_client_that_leaves_before_the_first_sound() -> None:
         connection = _raw_request(running)
         assert _until(lambda: engine.live)
         connection.close()
-        assert _until(lambda: not engine.live, 2)
+        assert _until(lambda: not engine.live)
         assert engine.made == 0
         assert _until(lambda: _outcomes(running) == {"disconnected": 1.0})
 
@@ -92,7 +92,7 @@ def test_a_client_that_leaves_while_it_waits_for_a_whole_body() -> None:
         connection = _raw_request(running, stream=False)
         assert _until(lambda: engine.made > 2)
         connection.close()
-        assert _until(lambda: not engine.live, 2)
+        assert _until(lambda: not engine.live)
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_request() -> None:
@@ -139,7 +139,7 @@ def test_a_client_that_stops_reading_is_cut_off(stream_format: str) -> None:
         time.sleep(0.3)
         made = engine.made
         assert made < 60, "the engine is made to wait; it does not fill memory"
-        assert _until(lambda: not engine.live, 5)
+        assert _until(lambda: not engine.live)
         assert engine.made <= made + 1
         assert _until(lambda: _outcomes(running) == {"slow_client": 1.0})
         assert _active(running) == 0
