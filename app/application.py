@@ -18,7 +18,15 @@ from app.loop_lag import measure_loop_lag
 from app.metrics import AppMetrics
 from app.realtime.service import RealtimeService
 from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
-from app.routes import catalogue, documentation, health, realtime, speech, text_stream
+from app.routes import (
+    catalogue,
+    documentation,
+    health,
+    realtime,
+    speech,
+    text_stream,
+    transcriptions,
+)
 from app.routes.root import install_root
 from app.settings import Settings
 from app.speech.warning import WARNING_HEADER
@@ -79,7 +87,15 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
     )
     app.state.antiphon = state
     install_exception_handlers(app)
-    for module in (speech, text_stream, realtime, catalogue, health, documentation):
+    for module in (
+        speech,
+        text_stream,
+        realtime,
+        transcriptions,
+        catalogue,
+        health,
+        documentation,
+    ):
         app.include_router(module.router)
     install_root(app, settings.static_folder)
     app.add_middleware(RequestContextMiddleware)

@@ -1,0 +1,200 @@
+"""`POST /v1/audio/transcriptions`: recordings to text, by the ear that conversations use."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+
+from app.audio.pcm import FloatSamples
+from app.auth import authorize_request
+from app.body import read_body
+from app.ear import SAMPLE_RATE
+from app.errors import ApiError, invalid, retry_later
+from app.openapi import ERROR_RESPONSES
+from app.state import AppState, state_of
+from app.transcriptions import (
+    TextFormat,
+    TranscriptionRequest,
+    as_json,
+    as_srt,
+    as_verbose_json,
+    as_vtt,
+    decode_recording,
+    joined,
+    read_request,
+    sse,
+    usage_of,
+)
+
+if TYPE_CHECKING:
+    from app.ear.ear import Ear
+    from app.ear.recognizer import Segment
+
+router = APIRouter(tags=["transcriptions"])
+
+MODEL_ALIASES = frozenset(
+    {"whisper-1", "gpt-4o-transcribe", "gpt-4o-mini-transcribe", "gpt-transcribe"}
+)
+"""Names of OpenAI's models that stand for the ear's."""
+
+_FORM_BYTES = 64 << 10
+"""What a form may have beside the recording."""
+
+_CLIENT_CLOSED = 499
+
+_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+
+_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["file", "model"],
+                "properties": {
+                    "file": {"type": "string", "format": "binary"},
+                    "model": {"type": "string", "examples": ["whisper-1"]},
+                    "language": {"type": "string"},
+                    "prompt": {"type": "string"},
+                    "response_format": {"type": "string", "enum": list(TextFormat)},
+                    "temperature": {"type": "number", "minimum": 0, "maximum": 1},
+                    "timestamp_granularities[]": {
+                        "type": "array",
+                        "items": {"type": "string", "enum": ["word", "segment"]},
+                    },
+                    "stream": {"type": "boolean"},
+                },
+            }
+        }
+    },
+}
+
+
+@router.post(
+    "/v1/audio/transcriptions",
+    summary="Transcribe a recording",
+    response_class=Response,
+    responses=ERROR_RESPONSES,
+    dependencies=[Depends(authorize_request)],
+    openapi_extra={"requestBody": _BODY},
+)
+async def create_transcription(
+    request: Request, state: Annotated[AppState, Depends(state_of)]
+) -> Response:
+    """Writes down what is said in a recording."""
+    limit = state.settings.transcription_bytes
+    try:
+        body = await read_body(request, limit + _FORM_BYTES)
+    except ClientDisconnect:
+        return Response(status_code=_CLIENT_CLOSED)
+    wanted = await _parse(request, body)
+    _check_model(wanted.model, state)
+    ear = await state.realtime.ear()
+    if ear is None:
+        message = "This server does not listen; its operator can fetch the models it needs."
+        raise retry_later(message, "ear_unavailable", 60)
+    sound = await state.codecs.run(lambda: decode_recording(wanted.recording))
+    if wanted.stream:
+        events = _events(ear, sound, wanted)
+        return StreamingResponse(events, media_type="text/event-stream", headers=_STREAM_HEADERS)
+    segments = await _unless_disconnected(request, _all(ear, sound, wanted))
+    if segments is None:
+        return Response(status_code=_CLIENT_CLOSED)
+    return _response(segments, len(sound) / SAMPLE_RATE, wanted)
+
+
+async def _parse(request: Request, body: bytes) -> TranscriptionRequest:
+    async def whole() -> AsyncGenerator[bytes]:
+        yield body
+
+    if "multipart/form-data" not in request.headers.get("content-type", ""):
+        raise invalid(None, "The request must be multipart/form-data.", "invalid_content_type")
+    try:
+        form = await MultiPartParser(request.headers, whole(), max_fields=100).parse()
+    except (MultiPartException, KeyError) as failure:
+        raise invalid(None, f"The form cannot be read: {failure}.", "invalid_form") from None
+    try:
+        return await read_request(form)
+    finally:
+        await form.close()
+
+
+def _check_model(model: str, state: AppState) -> None:
+    known = MODEL_ALIASES | {state.settings.ear_recognizer_model}
+    if model not in known and not state.settings.accept_any_model:
+        names = ", ".join(sorted(known))
+        raise ApiError(
+            404,
+            f"The model {model!r} does not exist here. Known models: {names}.",
+            param="model",
+            code="model_not_found",
+        )
+
+
+def _pieces(ear: Ear, sound: FloatSamples, wanted: TranscriptionRequest) -> AsyncGenerator[Segment]:
+    return ear.segments(
+        sound,
+        language=wanted.language,
+        prompt=wanted.prompt,
+        temperature=wanted.temperature,
+        words=wanted.words,
+    )
+
+
+async def _all(ear: Ear, sound: FloatSamples, wanted: TranscriptionRequest) -> list[Segment]:
+    async with aclosing(_pieces(ear, sound, wanted)) as pieces:
+        return [segment async for segment in pieces]
+
+
+async def _events(
+    ear: Ear, sound: FloatSamples, wanted: TranscriptionRequest
+) -> AsyncGenerator[str]:
+    segments: list[Segment] = []
+    async with aclosing(_pieces(ear, sound, wanted)) as pieces:
+        async for segment in pieces:
+            delta = segment.text if segments else segment.text.lstrip()
+            segments.append(segment)
+            yield sse({"type": "transcript.text.delta", "delta": delta})
+    usage = usage_of(len(sound) / SAMPLE_RATE)
+    yield sse({"type": "transcript.text.done", "text": joined(segments), "usage": usage})
+
+
+async def _unless_disconnected(
+    request: Request, work: Coroutine[Any, Any, list[Segment]]
+) -> list[Segment] | None:
+    """The work's result; None when the client left, for whom nothing more is worked on."""
+    working = asyncio.ensure_future(work)
+    gone = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else None
+    finally:
+        for task in (working, gone):
+            task.cancel()
+        await asyncio.gather(working, gone, return_exceptions=True)
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _response(segments: list[Segment], seconds: float, wanted: TranscriptionRequest) -> Response:
+    match wanted.text_format:
+        case TextFormat.JSON:
+            return JSONResponse(as_json(segments, seconds))
+        case TextFormat.VERBOSE_JSON:
+            return JSONResponse(as_verbose_json(segments, seconds, wanted))
+        case TextFormat.TEXT:
+            return PlainTextResponse(joined(segments) + "\n")
+        case TextFormat.SRT:
+            return PlainTextResponse(as_srt(segments))
+        case TextFormat.VTT:
+            return PlainTextResponse(as_vtt(segments), media_type="text/vtt")

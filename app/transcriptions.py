@@ -1,0 +1,258 @@
+"""Recordings to text: what a client may ask for, and the forms that the answer takes."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+import av
+import numpy as np
+from starlette.datastructures import FormData, UploadFile
+
+from app.audio.pcm import FloatSamples
+from app.ear import SAMPLE_RATE
+from app.errors import ApiError, invalid
+
+if TYPE_CHECKING:
+    from app.ear.recognizer import Segment
+
+_KNOWN = frozenset(
+    {
+        "file",
+        "model",
+        "language",
+        "prompt",
+        "response_format",
+        "temperature",
+        "timestamp_granularities[]",
+        "timestamp_granularities",
+        "stream",
+    }
+)
+
+_HINTS = frozenset(
+    {
+        "include",
+        "include[]",
+        "keywords",
+        "keywords[]",
+        "languages",
+        "languages[]",
+        "chunking_strategy",
+    }
+)
+"""Fields that are taken and change nothing here."""
+
+
+class TextFormat(StrEnum):
+    """The values of `response_format`."""
+
+    JSON = "json"
+    TEXT = "text"
+    SRT = "srt"
+    VERBOSE_JSON = "verbose_json"
+    VTT = "vtt"
+
+
+@dataclass(frozen=True, slots=True)
+class TranscriptionRequest:
+    """What a client asks for.
+
+    Attributes:
+        recording: The file's bytes.
+        model: What the client calls the model.
+        language: A two-letter code; None finds it out.
+        prompt: Words that are likely to come.
+        text_format: The form of the answer.
+        temperature: Of the sampling.
+        words: Whether the time of each word is wanted.
+        segments: Whether the time of each stretch is wanted.
+        stream: Whether the answer comes as events while it is found out.
+    """
+
+    recording: bytes
+    model: str
+    language: str | None
+    prompt: str | None
+    text_format: TextFormat
+    temperature: float
+    words: bool
+    segments: bool
+    stream: bool
+
+
+async def read_request(form: FormData) -> TranscriptionRequest:
+    """Checks the fields of a form.
+
+    Raises:
+        ApiError: 400 that names the field at fault.
+    """
+    unknown = sorted(name for name in form if name not in _KNOWN | _HINTS and "[" not in name)
+    if unknown:
+        raise invalid(unknown[0], f"Unknown parameter: '{unknown[0]}'.", "unknown_parameter")
+    upload = form.get("file")
+    if not isinstance(upload, UploadFile):
+        raise invalid("file", "Missing required parameter: 'file'.", "missing_required_parameter")
+    model = _text(form, "model")
+    if model is None:
+        raise invalid("model", "Missing required parameter: 'model'.", "missing_required_parameter")
+    granularities = {
+        str(value)
+        for name in ("timestamp_granularities[]", "timestamp_granularities")
+        for value in form.getlist(name)
+    }
+    if not granularities <= {"word", "segment"}:
+        param = "timestamp_granularities"
+        raise invalid(param, f"'{param}' can hold 'word' and 'segment'.", "invalid_value")
+    text_format = _format(_text(form, "response_format"))
+    if "word" in granularities and text_format is not TextFormat.VERBOSE_JSON:
+        message = "Word times need 'response_format' to be 'verbose_json'."
+        raise invalid("timestamp_granularities", message, "invalid_value")
+    return TranscriptionRequest(
+        recording=await upload.read(),
+        model=model,
+        language=_text(form, "language"),
+        prompt=_text(form, "prompt"),
+        text_format=text_format,
+        temperature=_temperature(_text(form, "temperature")),
+        words="word" in granularities,
+        segments="segment" in granularities or not granularities,
+        stream=(_text(form, "stream") or "").lower() in ("true", "1"),
+    )
+
+
+def _text(form: FormData, name: str) -> str | None:
+    value = form.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _format(value: str | None) -> TextFormat:
+    if value is None:
+        return TextFormat.JSON
+    if value not in TextFormat.__members__.values():
+        names = ", ".join(f"'{name}'" for name in TextFormat)
+        message = f"Invalid value: {value[:40]!r}. Supported values are: {names}."
+        raise invalid("response_format", message, "invalid_value")
+    return TextFormat(value)
+
+
+def _temperature(value: str | None) -> float:
+    try:
+        temperature = float(value or 0)
+    except ValueError:
+        temperature = -1.0
+    if not 0 <= temperature <= 1:
+        message = "'temperature' must be a number from 0 to 1."
+        raise invalid("temperature", message, "invalid_value")
+    return temperature
+
+
+def decode_recording(data: bytes) -> FloatSamples:
+    """A recording in any form that FFmpeg knows, as mono samples for the ear.
+
+    Raises:
+        ApiError: 400, it is no recording, or holds no sound.
+    """
+    parts = []
+    try:
+        with av.open(io.BytesIO(data), "r") as container:
+            resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE)
+            for frame in container.decode(audio=0):
+                parts += [part.to_ndarray().reshape(-1) for part in resampler.resample(frame)]
+            parts += [part.to_ndarray().reshape(-1) for part in resampler.resample(None)]
+    except (av.FFmpegError, IndexError, ValueError):
+        raise _unreadable() from None
+    if not parts:
+        raise _unreadable()
+    return np.concatenate(parts).astype(np.float32, copy=False)
+
+
+def _unreadable() -> ApiError:
+    return invalid(
+        "file", "The file is no recording that can be read, or it is damaged.", "invalid_value"
+    )
+
+
+def joined(segments: Sequence[Segment]) -> str:
+    """The whole text."""
+    return "".join(segment.text for segment in segments).strip()
+
+
+def usage_of(seconds: float) -> dict[str, Any]:
+    """What was counted: the recording's length."""
+    return {"type": "duration", "seconds": round(seconds, 3)}
+
+
+def as_json(segments: Sequence[Segment], seconds: float) -> dict[str, Any]:
+    """The plain answer."""
+    return {"text": joined(segments), "usage": usage_of(seconds)}
+
+
+def as_verbose_json(
+    segments: Sequence[Segment], seconds: float, request: TranscriptionRequest
+) -> dict[str, Any]:
+    """The answer with times."""
+    answer: dict[str, Any] = {
+        "task": "transcribe",
+        "language": request.language or "english",
+        "duration": round(seconds, 3),
+        **as_json(segments, seconds),
+    }
+    if request.segments:
+        answer["segments"] = [_segment(n, segment) for n, segment in enumerate(segments)]
+    if request.words:
+        answer["words"] = [
+            {"word": word.text.strip(), "start": round(word.start, 3), "end": round(word.end, 3)}
+            for segment in segments
+            for word in segment.words
+        ]
+    return answer
+
+
+def _segment(number: int, segment: Segment) -> dict[str, Any]:
+    return {
+        "id": number,
+        "seek": int(segment.start * 100),
+        "start": round(segment.start, 3),
+        "end": round(segment.end, 3),
+        "text": segment.text,
+        "tokens": list(segment.tokens),
+        "temperature": segment.temperature,
+        "avg_logprob": segment.average_log_probability,
+        "compression_ratio": segment.compression_ratio,
+        "no_speech_prob": segment.no_speech_probability,
+    }
+
+
+def as_srt(segments: Sequence[Segment]) -> str:
+    """Subtitles as SubRip has them."""
+    return "".join(
+        f"{number}\n{_time(segment.start, ',')} --> {_time(segment.end, ',')}\n"
+        f"{segment.text.strip()}\n\n"
+        for number, segment in enumerate(segments, 1)
+    )
+
+
+def as_vtt(segments: Sequence[Segment]) -> str:
+    """Subtitles as WebVTT has them."""
+    cues = "".join(
+        f"{_time(segment.start, '.')} --> {_time(segment.end, '.')}\n{segment.text.strip()}\n\n"
+        for segment in segments
+    )
+    return f"WEBVTT\n\n{cues}"
+
+
+def _time(seconds: float, separator: str) -> str:
+    milliseconds = round(seconds * 1000)
+    minutes, rest = divmod(milliseconds, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours:02}:{minutes:02}:{rest // 1000:02}{separator}{rest % 1000:03}"
+
+
+def sse(event: dict[str, Any]) -> str:
+    """An event of a streamed answer."""
+    return f"data: {json.dumps(event, ensure_ascii=False)}\n\n"

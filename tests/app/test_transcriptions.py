@@ -1,0 +1,130 @@
+"""`POST /v1/audio/transcriptions` with the real ear."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Generator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+import soundfile
+
+from tests.app.serving import Serving, serving
+from tests.ears import need_ear
+from tests.voices import RATE, recorded
+
+WORDS = "might even have been made amiable himself"
+
+
+@pytest.fixture(scope="module")
+def hearing() -> Generator[Serving]:
+    need_ear()
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def wav() -> bytes:
+    name = "librivox/sense_and_sensibility_01_austen_64kb-0930.wav"
+    out = io.BytesIO()
+    soundfile.write(out, recorded(name), RATE, format="WAV")
+    return out.getvalue()
+
+
+def post(running: Serving, wav: bytes, **fields: Any) -> httpx.Response:
+    return httpx.post(
+        f"{running.base_url}/v1/audio/transcriptions",
+        files={"file": ("speech.wav", wav)},
+        data={"model": "whisper-1", **fields},
+        timeout=60,
+    )
+
+
+def test_the_sdk_gets_text_and_usage(hearing: Serving, wav: bytes) -> None:
+    client = openai.OpenAI(base_url=f"{hearing.base_url}/v1", api_key="none", max_retries=0)
+    answer = client.audio.transcriptions.create(file=("speech.wav", wav), model="whisper-1")
+    assert WORDS in answer.text.lower()
+    assert answer.usage is not None
+    assert answer.usage.type == "duration"
+
+
+def test_times_of_words_and_segments(hearing: Serving, wav: bytes) -> None:
+    client = openai.OpenAI(base_url=f"{hearing.base_url}/v1", api_key="none", max_retries=0)
+    answer = client.audio.transcriptions.create(
+        file=("speech.wav", wav),
+        model="whisper-1",
+        response_format="verbose_json",
+        timestamp_granularities=["word", "segment"],
+    )
+    assert answer.words is not None
+    starts = [word.start for word in answer.words]
+    assert starts == sorted(starts)
+    assert answer.segments
+    assert 0 <= starts[0] < starts[-1] < answer.duration < 4
+    assert "amiable" in [word.word.strip(".,").lower() for word in answer.words]
+
+
+def test_streamed_deltas_make_the_text(hearing: Serving, wav: bytes) -> None:
+    client = openai.OpenAI(base_url=f"{hearing.base_url}/v1", api_key="none", max_retries=0)
+    events = list(
+        client.audio.transcriptions.create(
+            file=("speech.wav", wav), model="gpt-4o-mini-transcribe", stream=True
+        )
+    )
+    deltas = [event.delta for event in events if event.type == "transcript.text.delta"]
+    done = events[-1]
+    assert done.type == "transcript.text.done"
+    assert "".join(deltas).strip() == done.text
+    assert WORDS in done.text.lower()
+
+
+@pytest.mark.parametrize(
+    ("text_format", "begins"), [("text", "He"), ("srt", "1\n00:00:0"), ("vtt", "WEBVTT\n\n00:0")]
+)
+def test_other_forms(hearing: Serving, wav: bytes, text_format: str, begins: str) -> None:
+    answer = post(hearing, wav, response_format=text_format)
+    assert answer.status_code == 200
+    assert answer.text.startswith(begins)
+    assert WORDS in answer.text.lower()
+
+
+@pytest.mark.parametrize(
+    ("fields", "param", "status"),
+    [
+        ({"response_format": "poem"}, "response_format", 400),
+        ({"temperature": "hot"}, "temperature", 400),
+        ({"model": "nobody"}, "model", 404),
+        ({"colour": "blue"}, "colour", 400),
+        ({"timestamp_granularities[]": "word"}, "timestamp_granularities", 400),
+    ],
+)
+def test_mistakes_are_named(
+    hearing: Serving, wav: bytes, fields: dict[str, str], param: str, status: int
+) -> None:
+    answer = post(hearing, wav, **fields)
+    assert answer.status_code == status
+    assert answer.json()["error"]["param"] == param
+
+
+@pytest.mark.parametrize("content", [b"", b"no sound at all", b"RIFF\x00\x00\x00\x00WAVE"])
+def test_files_that_are_no_recordings(hearing: Serving, content: bytes) -> None:
+    answer = post(hearing, content)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "file"
+
+
+def test_requests_that_are_no_forms(hearing: Serving) -> None:
+    url = f"{hearing.base_url}/v1/audio/transcriptions"
+    assert httpx.post(url, json={}).status_code == 400
+    headers = {"content-type": "multipart/form-data"}
+    assert httpx.post(url, content=b"x", headers=headers).status_code == 400
+
+
+def test_recordings_that_are_too_large() -> None:
+    with serving(ear=False, transcription_bytes=2048) as running:
+        answer = post(running, bytes(100_000))
+    assert answer.status_code == 413
+    assert json.loads(answer.text)["error"]["code"] == "request_too_large"
