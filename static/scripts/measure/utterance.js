@@ -75,9 +75,10 @@ export class Utterance {
   /**
    * The timeline: where the time went until the first sound, and what followed. The server's own figures are used
    * as far as it gave them; the rest of the wait is the network's.
+   * @param {number} [now] How far an utterance that still runs has come.
    * @returns {Span[]}
    */
-  spans() {
+  spans(now = performance.now()) {
     const spans = [];
     let clock = this.askedAt;
     const add = (name, label, end, measured) => {
@@ -93,7 +94,7 @@ export class Utterance {
     add("server", parts.length > 0 ? "server, other" : "server", serverEnd, "server");
     add("network", "network", this.firstSoundAt, "page");
     add("buffered", "buffered", this.playedAt, "page");
-    add("played", "played", this.endedAt, "page");
+    if (this.playedAt !== null) add("played", "played", this.endedAt ?? now, "page");
     return spans;
   }
 }
