@@ -20,6 +20,7 @@ from app.realtime.service import RealtimeService
 from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
 from app.routes import (
     catalogue,
+    chat,
     documentation,
     health,
     realtime,
@@ -92,6 +93,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         text_stream,
         realtime,
         transcriptions,
+        chat,
         catalogue,
         health,
         documentation,

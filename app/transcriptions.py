@@ -151,8 +151,12 @@ def _temperature(value: str | None) -> float:
     return temperature
 
 
-def decode_recording(data: bytes) -> FloatSamples:
+def decode_recording(data: bytes, param: str = "file") -> FloatSamples:
     """A recording in any form that FFmpeg knows, as mono samples for the ear.
+
+    Args:
+        data: The recording.
+        param: What the client calls it.
 
     Raises:
         ApiError: 400, it is no recording, or holds no sound.
@@ -165,15 +169,15 @@ def decode_recording(data: bytes) -> FloatSamples:
                 parts += [part.to_ndarray().reshape(-1) for part in resampler.resample(frame)]
             parts += [part.to_ndarray().reshape(-1) for part in resampler.resample(None)]
     except (av.FFmpegError, IndexError, ValueError):
-        raise _unreadable() from None
+        raise _unreadable(param) from None
     if not parts:
-        raise _unreadable()
+        raise _unreadable(param)
     return np.concatenate(parts).astype(np.float32, copy=False)
 
 
-def _unreadable() -> ApiError:
+def _unreadable(param: str) -> ApiError:
     return invalid(
-        "file", "The file is no recording that can be read, or it is damaged.", "invalid_value"
+        param, "The file is no recording that can be read, or it is damaged.", "invalid_value"
     )
 
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from app.audio.pcm import FloatSamples
 from app.auth import authorize_request
 from app.body import read_body
+from app.disconnect import unless_disconnected
 from app.ear import SAMPLE_RATE
 from app.errors import ApiError, invalid, retry_later
+from app.event_stream import EventStreamResponse
 from app.openapi import ERROR_RESPONSES
 from app.state import AppState, state_of
 from app.transcriptions import (
@@ -49,7 +50,6 @@ _FORM_BYTES = 64 << 10
 
 _CLIENT_CLOSED = 499
 
-_STREAM_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 
 _BODY: dict[str, Any] = {
     "required": True,
@@ -102,9 +102,8 @@ async def create_transcription(
         raise retry_later(message, "ear_unavailable", 60)
     sound = await state.codecs.run(lambda: decode_recording(wanted.recording))
     if wanted.stream:
-        events = _events(ear, sound, wanted)
-        return StreamingResponse(events, media_type="text/event-stream", headers=_STREAM_HEADERS)
-    segments = await _unless_disconnected(request, _all(ear, sound, wanted))
+        return EventStreamResponse(_events(ear, sound, wanted))
+    segments = await unless_disconnected(request, _all(ear, sound, wanted))
     if segments is None:
         return Response(status_code=_CLIENT_CLOSED)
     return _response(segments, len(sound) / SAMPLE_RATE, wanted)
@@ -164,26 +163,6 @@ async def _events(
             yield sse({"type": "transcript.text.delta", "delta": delta})
     usage = usage_of(len(sound) / SAMPLE_RATE)
     yield sse({"type": "transcript.text.done", "text": joined(segments), "usage": usage})
-
-
-async def _unless_disconnected(
-    request: Request, work: Coroutine[Any, Any, list[Segment]]
-) -> list[Segment] | None:
-    """The work's result; None when the client left, for whom nothing more is worked on."""
-    working = asyncio.ensure_future(work)
-    gone = asyncio.create_task(_disconnected(request))
-    try:
-        await asyncio.wait({working, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return working.result() if working.done() else None
-    finally:
-        for task in (working, gone):
-            task.cancel()
-        await asyncio.gather(working, gone, return_exceptions=True)
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 def _response(segments: list[Segment], seconds: float, wanted: TranscriptionRequest) -> Response:

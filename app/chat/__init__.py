@@ -1,0 +1,1 @@
+"""Chat with speech over HTTP: OpenAI's chat completions."""

@@ -1,0 +1,185 @@
+"""The body of a chat completion, as clients send it."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from app.audio.formats import AudioFormat
+from app.errors import ApiError, invalid
+from app.realtime.failure import explain
+
+
+class Lenient(BaseModel):
+    """A JSON object: strict about values, lenient about keys and nulls."""
+
+    model_config = ConfigDict(strict=True, extra="ignore", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _drop_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return data
+        return {key: value for key, value in data.items() if value is not None}
+
+
+class TextPart(Lenient):
+    """Text of a message."""
+
+    type: Literal["text"]
+    text: str
+
+
+class Recording(Lenient):
+    """Sound in base64, in any form that FFmpeg knows."""
+
+    data: str
+    format: str = "wav"
+
+
+class AudioPart(Lenient):
+    """Speech in a user's message."""
+
+    type: Literal["input_audio"]
+    input_audio: Recording
+
+
+ContentPart = Annotated[TextPart | AudioPart, Field(discriminator="type")]
+
+
+class CalledFunction(Lenient):
+    """A function with arguments as a JSON text."""
+
+    name: str
+    arguments: str = "{}"
+
+
+class Call(Lenient):
+    """A call that the assistant asked for."""
+
+    id: str
+    type: Literal["function"] = "function"
+    function: CalledFunction
+
+
+class Message(Lenient):
+    """One message."""
+
+    role: Literal["system", "developer", "user", "assistant", "tool"]
+    content: str | list[ContentPart] = ""
+    tool_calls: list[Call] = Field(default_factory=list)
+    tool_call_id: str | None = None
+
+
+class Function(Lenient):
+    """A function that the client offers."""
+
+    name: Annotated[str, Field(min_length=1, max_length=64)]
+    description: str = ""
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
+class ChatTool(Lenient):
+    """A tool; only functions are known."""
+
+    type: Literal["function"]
+    function: Function
+
+
+class ChosenFunction(Lenient):
+    """The name of a function."""
+
+    name: str
+
+
+class ChosenTool(Lenient):
+    """A function that must be called."""
+
+    type: Literal["function"]
+    function: ChosenFunction
+
+
+class SpokenFormat(StrEnum):
+    """The values of `audio.format`."""
+
+    WAV = "wav"
+    MP3 = "mp3"
+    FLAC = "flac"
+    OPUS = "opus"
+    AAC = "aac"
+    PCM16 = "pcm16"
+
+    @property
+    def audio_format(self) -> AudioFormat:
+        """The same as the speech endpoint calls it."""
+        return AudioFormat.PCM if self is SpokenFormat.PCM16 else AudioFormat(self.value)
+
+
+class AudioOptions(Lenient):
+    """How the answer sounds."""
+
+    voice: str = "alloy"
+    format: Annotated[SpokenFormat, Field(strict=False)] = SpokenFormat.WAV
+
+
+class StreamOptions(Lenient):
+    """What a stream tells at its end."""
+
+    include_usage: bool = False
+
+
+class ChatRequest(Lenient):
+    """A conversation to be answered. Keys that are not listed are ignored."""
+
+    model: Annotated[str, Field(min_length=1)]
+    messages: Annotated[list[Message], Field(min_length=1)]
+    modalities: Annotated[list[Literal["text", "audio"]], Field(min_length=1)] = ["text"]
+    audio: AudioOptions | None = None
+    tools: list[ChatTool] = Field(default_factory=list)
+    tool_choice: Literal["auto", "none", "required"] | ChosenTool = "auto"
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
+    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
+    seed: int | None = None
+    n: Literal[1] = 1
+    stream: bool = False
+    stream_options: StreamOptions = StreamOptions()
+
+    @property
+    def spoken(self) -> bool:
+        """Whether the answer is to be heard."""
+        return "audio" in self.modalities
+
+
+def parse_chat_request(body: bytes) -> ChatRequest:
+    """Reads the body.
+
+    Raises:
+        ApiError: 400 that names the field at fault.
+    """
+    try:
+        data = json.loads(body)
+        request = ChatRequest.model_validate(data)
+    except ValidationError as failure:
+        refusal = explain(failure, data)
+        raise invalid(refusal.param, refusal.message, refusal.code) from None
+    except (ValueError, RecursionError):
+        raise invalid(None, "This is not valid JSON.", "invalid_json") from None
+    if request.spoken and request.audio is None:
+        raise _missing_audio()
+    streamable = request.audio is None or request.audio.format is SpokenFormat.PCM16
+    if request.spoken and request.stream and not streamable:
+        raise invalid(
+            "audio.format",
+            "A streamed answer is heard as 'pcm16'; no other format.",
+            "invalid_value",
+        )
+    return request
+
+
+def _missing_audio() -> ApiError:
+    message = "An answer that is heard needs 'audio', with a voice and a format."
+    return invalid("audio", message, "missing_required_parameter")

@@ -1,0 +1,120 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse, Response
+
+from app.audio.encoders import open_encoder
+from app.audio.formats import AudioFormat
+from app.audio.worker import StreamEncoder
+from app.auth import authorize_request
+from app.body import read_body
+from app.chat.answer import Answer, Piece, Sound
+from app.chat.command import engine_request
+from app.chat.schema import ChatRequest, parse_chat_request
+from app.disconnect import unless_disconnected
+from app.errors import ApiError, from_engine_error
+from app.event_stream import EventStreamResponse
+from app.openapi import ERROR_RESPONSES
+from app.request_context import context_of
+from app.state import AppState, state_of
+from engine import EngineError
+
+router = APIRouter(tags=["chat"])
+
+_CLIENT_CLOSED = 499
+
+
+@router.post(
+    "/v1/chat/completions",
+    summary="Answer a conversation in text and speech",
+    response_class=Response,
+    responses=ERROR_RESPONSES,
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": {"type": "object"}}},
+        }
+    },
+)
+async def create_chat_completion(
+    request: Request,
+    tenant: Annotated[str, Depends(authorize_request)],
+    state: Annotated[AppState, Depends(state_of)],
+) -> Response:
+    """Answers a conversation; with `modalities` of text and audio, in speech as well."""
+    try:
+        body = await read_body(request, state.settings.transcription_bytes * 4 // 3)
+    except ClientDisconnect:
+        return Response(status_code=_CLIENT_CLOSED)
+    wanted = await state.codecs.run(lambda: parse_chat_request(body))
+    request_id = context_of(request).request_id
+    asked = await unless_disconnected(request, engine_request(wanted, state, request_id, tenant))
+    if asked is None:
+        return Response(status_code=_CLIENT_CLOSED)
+    answer = Answer(wanted.model, wanted.spoken)
+    pieces = answer.pieces(state.lifecycle.engine, asked, _encoder(wanted, state))
+    if not wanted.stream:
+        whole = await unless_disconnected(request, _whole(answer, pieces))
+        return Response(status_code=_CLIENT_CLOSED) if whole is None else JSONResponse(whole)
+    # The headers wait for the first piece, so that whatever fails before is an HTTP error.
+    first = await unless_disconnected(request, _first(pieces))
+    return EventStreamResponse(_events(answer, first, pieces, wanted))
+
+
+def _encoder(wanted: ChatRequest, state: AppState) -> StreamEncoder | None:
+    if not wanted.spoken or wanted.audio is None:
+        return None
+    audio_format = wanted.audio.format.audio_format
+    rate = state.lifecycle.engine.description.sample_rate
+    encoder = open_encoder(audio_format, rate, whole=not wanted.stream)
+    return StreamEncoder(state.codecs, encoder, plain=audio_format is AudioFormat.PCM)
+
+
+async def _first(pieces: AsyncGenerator[Piece]) -> Piece | None:
+    return await anext(pieces, None)
+
+
+async def _whole(answer: Answer, pieces: AsyncGenerator[Piece]) -> dict[str, Any]:
+    async with aclosing(pieces):
+        async for piece in pieces:
+            if isinstance(piece, Sound):
+                answer.sound += piece.data
+    return answer.as_completion()
+
+
+async def _events(
+    answer: Answer,
+    first: Piece | None,
+    pieces: AsyncGenerator[Piece],
+    wanted: ChatRequest,
+) -> AsyncGenerator[str]:
+    """The answer as events; a failure in the middle is the last of them."""
+    async with aclosing(pieces):
+        yield _event(answer.as_chunk({"role": "assistant"}))
+        if first is not None:
+            yield _event(answer.as_chunk(answer.delta(first)))
+        try:
+            async for piece in pieces:
+                yield _event(answer.as_chunk(answer.delta(piece)))
+        except EngineError as failure:
+            yield _event({"error": from_engine_error(failure).as_dict()})
+            return
+        except ApiError as failure:
+            yield _event({"error": failure.as_dict()})
+            return
+    yield _event(answer.as_chunk({}, answer.finish_reason))
+    if wanted.stream_options.include_usage:
+        yield _event(answer.as_usage_chunk())
+    yield "data: [DONE]\n\n"
+
+
+def _event(data: dict[str, Any]) -> str:
+    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"

@@ -1,0 +1,155 @@
+"""`POST /v1/chat/completions`, by OpenAI's own client; the answers come by rote."""
+
+from __future__ import annotations
+
+import base64
+import io
+import time
+from collections.abc import Generator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+import soundfile
+
+from tests.app.realtime.doubles import RoteEngine
+from tests.app.serving import Serving, serving
+from tests.ears import need_ear
+from tests.voices import RATE, synthesized
+
+
+@pytest.fixture(scope="module")
+def rote() -> Generator[Serving]:
+    with serving(RoteEngine(), ear=False) as running:  # type: ignore[arg-type]
+        yield running
+
+
+@pytest.fixture
+def client(rote: Serving) -> openai.OpenAI:
+    return openai.OpenAI(base_url=f"{rote.base_url}/v1", api_key="none", max_retries=0)
+
+
+ASKED: dict[str, Any] = {"model": "rote", "messages": [{"role": "user", "content": "hello you"}]}
+HEARD: dict[str, Any] = {**ASKED, "modalities": ["text", "audio"]}
+
+
+def test_a_written_answer(client: openai.OpenAI) -> None:
+    answer = client.chat.completions.create(**ASKED)
+    assert answer.choices[0].message.content == "You said: hello you"
+    assert answer.choices[0].finish_reason == "stop"
+    assert answer.usage is not None
+    assert answer.usage.completion_tokens == 4
+
+
+@pytest.mark.parametrize("audio_format", ["wav", "mp3", "flac", "opus", "aac", "pcm16"])
+def test_a_spoken_answer(client: openai.OpenAI, audio_format: str) -> None:
+    answer = client.chat.completions.create(
+        **HEARD, audio={"voice": "alloy", "format": audio_format}
+    )
+    audio = answer.choices[0].message.audio
+    assert audio is not None
+    assert audio.transcript == "You said: hello you"
+    data = base64.b64decode(audio.data)
+    if audio_format == "pcm16":
+        assert len(data) == 4 * 9600
+    elif audio_format in ("wav", "flac"):
+        samples, rate = soundfile.read(io.BytesIO(data))
+        assert len(samples) / rate == pytest.approx(0.8)
+    else:
+        assert len(data) > 1000
+
+
+def test_a_streamed_spoken_answer(client: openai.OpenAI) -> None:
+    chunks = list(
+        client.chat.completions.create(
+            **HEARD,
+            audio={"voice": "alloy", "format": "pcm16"},
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
+    deltas = [c.choices[0].delta.model_dump() for c in chunks if c.choices]
+    audio = [delta["audio"] for delta in deltas if delta.get("audio")]
+    assert "".join(a.get("transcript") or "" for a in audio) == "You said: hello you"
+    assert sum(len(base64.b64decode(a.get("data") or "")) for a in audio) == 4 * 9600
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
+    assert chunks[-1].usage is not None
+
+
+def test_a_streamed_written_answer(client: openai.OpenAI) -> None:
+    chunks = list(client.chat.completions.create(**ASKED, stream=True))
+    text = "".join(c.choices[0].delta.content or "" for c in chunks)
+    assert text == "You said: hello you"
+
+
+def test_tools(client: openai.OpenAI) -> None:
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {}}}
+    answer = client.chat.completions.create(
+        **ASKED,
+        tools=[tool],  # type: ignore[list-item]
+        tool_choice="required",
+    )
+    assert answer.choices[0].finish_reason == "tool_calls"
+    calls = answer.choices[0].message.tool_calls
+    assert calls is not None
+    assert calls[0].function.name == "weather"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("changes", "param"),
+    [
+        ({"messages": []}, "messages"),
+        ({"messages": [{"role": "nobody", "content": "x"}]}, "messages[0].role"),
+        ({"messages": [{"role": "user", "content": [{"type": "poem"}]}]}, "messages[0].content"),
+        ({"modalities": ["audio"]}, "audio"),
+        ({"model": "nobody"}, "model"),
+        ({"modalities": ["audio"], "audio": {"voice": "nobody"}}, "voice"),
+        ({"modalities": ["audio"], "audio": {"format": "wav"}, "stream": True}, "audio.format"),
+        ({"n": 2}, "n"),
+    ],
+)
+def test_mistakes_are_named(rote: Serving, changes: dict[str, Any], param: str) -> None:
+    answer = httpx.post(f"{rote.base_url}/v1/chat/completions", json={**ASKED, **changes})
+    assert answer.status_code in (400, 404)
+    assert str(answer.json()["error"]["param"]).startswith(param)
+
+
+def test_failures(rote: Serving, client: openai.OpenAI) -> None:
+    failing = {**ASKED, "messages": [{"role": "user", "content": "FAIL now"}]}
+    with pytest.raises(openai.InternalServerError):
+        client.chat.completions.create(**failing)
+    with pytest.raises(openai.APIError):
+        list(client.chat.completions.create(**failing, stream=True))
+
+
+def test_clients_that_leave_stop_the_engine() -> None:
+    engine = RoteEngine(pace=0.05)
+    with serving(engine, ear=False) as running:  # type: ignore[arg-type]
+        asked = {**ASKED, "messages": [{"role": "user", "content": "LONG"}]}
+        url = f"{running.base_url}/v1/chat/completions"
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(url, json=asked, timeout=0.3)
+        with httpx.stream("POST", url, json={**asked, "stream": True}) as answer:
+            next(answer.iter_text())
+        deadline = time.monotonic() + 5
+        while engine.live and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert engine.live == set()
+        assert engine.words_made < 40
+
+
+def test_speech_in_a_message_is_understood() -> None:
+    need_ear()
+    out = io.BytesIO()
+    soundfile.write(out, synthesized("What is the weather like today?"), RATE, format="WAV")
+    data = base64.b64encode(out.getvalue()).decode()
+    content = [{"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}]
+    asked = {"model": "rote", "messages": [{"role": "user", "content": content}]}
+    with serving(RoteEngine()) as running:  # type: ignore[arg-type]
+        url = f"{running.base_url}/v1/chat/completions"
+        answer = httpx.post(url, json=asked, timeout=30).json()
+        assert "weather" in answer["choices"][0]["message"]["content"].lower()
+        content[0]["input_audio"]["data"] = "%%"  # type: ignore[index]
+        refused = httpx.post(url, json=asked, timeout=30)
+        assert refused.json()["error"]["param"] == "messages[0].content[0].input_audio.data"
