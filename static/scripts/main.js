@@ -1,7 +1,6 @@
 /** The composition root of the page. */
 
 import { Sound } from "./audio/sound.js";
-import { byId } from "./dom.js";
 import { Key } from "./key.js";
 import { Recorder } from "./measure/recorder.js";
 import { Notices } from "./notices.js";
@@ -9,6 +8,7 @@ import { Router } from "./router.js";
 import { ServerStatus } from "./server-status.js";
 import { ProgramPanel } from "./views/program.js";
 import { SpeakView } from "./views/speak.js";
+import { TalkView } from "./views/talk.js";
 import { WatchView } from "./views/watch.js";
 import { fillVoices } from "./voices.js";
 
@@ -27,8 +27,8 @@ function start() {
   const speak = new SpeakView(services);
   new ProgramPanel(speak, services);
   const watch = new WatchView(services);
-  const talk = { title: "Talk", element: byId("view-talk") };
-  new Router({ talk, speak: speak.route, watch: watch.route });
+  const talk = new TalkView(services);
+  new Router({ talk: talk.route, speak: speak.route, watch: watch.route });
   followSound(services);
   followVoices(services);
 }

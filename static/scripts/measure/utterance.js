@@ -3,7 +3,7 @@
 /** @typedef {{at: number, seconds: number}} Arrival */
 /** @typedef {{name: string, label: string, start: number, end: number, measured: "server" | "page"}} Span */
 
-const STAGES = ["admission", "thinker", "talker", "code2wav"];
+const STAGES = ["admission", "ear", "thinker", "talker", "code2wav"];
 
 export class Utterance {
   /** Gaps between arrivals of sound. @type {number[]} */
