@@ -52,6 +52,10 @@ class Delivery:
     metrics: AppMetrics
 
 
+_SLICE_BYTES = 64 << 10
+"""How much of a whole body is sent at once."""
+
+
 class SpeechResponse(Response):
     """Speaks a request into a response body.
 
@@ -80,7 +84,8 @@ class SpeechResponse(Response):
             try:
                 await asyncio.wait({speaking, gone}, return_when=asyncio.FIRST_COMPLETED)
                 if self._outcome is None:
-                    self._outcome = Outcome.DISCONNECTED
+                    # Either the client is gone, or the task raised what nobody foresaw.
+                    self._outcome = Outcome.FAILED if speaking.done() else Outcome.DISCONNECTED
                     speaking.cancel()
                 await asyncio.wait({speaking})
                 if not speaking.cancelled():
@@ -139,11 +144,15 @@ class SpeechResponse(Response):
                 body += piece.data
                 if len(body) > self._delivery.maximum_whole_bytes:
                     raise _too_large(self._delivery.maximum_whole_bytes)
-        if len(body) > self._delivery.maximum_whole_bytes:
-            raise _too_large(self._delivery.maximum_whole_bytes)
         headers = {"content-type": self._framing.media_type, "content-length": str(len(body))}
         await self._start(send, headers)
-        await self._pace.send(send({"type": "http.response.body", "body": bytes(body)}))
+        # In slices, so that a client that does not read is noticed here too.
+        seconds = self._stream.seconds * _SLICE_BYTES / len(body)
+        for start in range(0, len(body), _SLICE_BYTES):
+            data = bytes(body[start : start + _SLICE_BYTES])
+            more = start + _SLICE_BYTES < len(body)
+            message = {"type": "http.response.body", "body": data, "more_body": more}
+            await self._pace.send(send(message), seconds)
 
     async def _start(self, send: Send, headers: dict[str, str]) -> None:
         waited = time.perf_counter() - self._delivery.arrived

@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from app.audio.worker import StreamEncoder
 from app.engine_port import SpeechEngine
@@ -53,12 +54,28 @@ class SpokenStream:
         seconds: Duration of the audio that was made so far.
     """
 
-    def __init__(self, engine: SpeechEngine, request: OmniRequest, encoder: StreamEncoder) -> None:
-        """Nothing happens before the pieces are asked for."""
+    def __init__(
+        self,
+        engine: SpeechEngine,
+        request: OmniRequest,
+        encoder: StreamEncoder,
+        *,
+        may_be_silent: bool = False,
+    ) -> None:
+        """Nothing happens before the pieces are asked for.
+
+        Args:
+            engine: Who speaks.
+            request: What to speak.
+            encoder: What makes bytes of it.
+            may_be_silent: Whether no sound at all is a good end too, as for a text that was
+                ended before anything was written.
+        """
         self.seconds = 0.0
         self._engine = engine
         self._request = request
         self._encoder = encoder
+        self._may_be_silent = may_be_silent
 
     async def pieces(self) -> AsyncGenerator[Piece]:
         """Yields the pieces in order; closing the generator aborts the request.
@@ -77,6 +94,8 @@ class SpokenStream:
                         break
                 else:
                     raise RuntimeError("The engine's stream ended without a final chunk.")
+            if self.seconds == 0.0 and not self._may_be_silent:
+                raise SpeechFailedError(_no_sound(), Outcome.FAILED)
             yield Piece(await self._encoder.finish())
         except EngineError as failure:
             raise SpeechFailedError(
@@ -101,3 +120,9 @@ class SpokenStream:
         data = await self._encoder.encode(payload.samples)
         self.seconds += payload.seconds
         return Piece(data, payload.words, payload.seconds)
+
+
+def _no_sound() -> ApiError:
+    return ApiError(
+        HTTPStatus.INTERNAL_SERVER_ERROR, "The voice made no sound of this input.", code="no_audio"
+    )

@@ -87,7 +87,10 @@ class SpeechContext:
         )
         plain = self.options.audio_format.is_plain
         return SpokenStream(
-            self._engine, request, StreamEncoder(self._app.codecs, encoder, plain=plain)
+            self._engine,
+            request,
+            StreamEncoder(self._app.codecs, encoder, plain=plain),
+            may_be_silent=True,
         )
 
     def start(self) -> asyncio.Task[None]:

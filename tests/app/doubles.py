@@ -47,8 +47,8 @@ DESCRIPTION = PipelineDescription(
 class HummingEngine:
     """Hums each word of the input. Certain words make it misbehave.
 
-    `FAIL` as a word fails the request there; `INVALID`, `BUSY` and `BROKEN` anywhere in a whole
-    text make it refuse, be overloaded and raise.
+    `FAIL` as a word fails the request there and `SILENCE` makes no sound. `INVALID`, `BUSY` and
+    `BROKEN` make it refuse, be overloaded and raise.
     """
 
     pace: float = 0.0
@@ -99,6 +99,8 @@ class HummingEngine:
                 raise EngineOverloadedError("The waiting line is full.", retry_after=2.5)
             if text == "BROKEN":
                 raise ZeroDivisionError("a mistake of the engine")
+            if text == "SILENCE":
+                continue
             if text == "FAIL":
                 error = StageError(ErrorCode.STAGE_FAILED, "The stage fell over.", stage="hum")
                 yield Chunk(request.request_id, 0, "hum", seq, None, True, error)

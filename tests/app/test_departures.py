@@ -128,6 +128,15 @@ def test_many_departures_leave_nothing_behind() -> None:
         assert _active(running) == 0
 
 
+def test_a_client_that_does_not_read_a_whole_body_is_cut_off() -> None:
+    with serving(
+        slow_client_seconds=0.4, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
+    ) as running:
+        connection = _raw_request(running, receive_buffer=4096, stream=False)
+        assert _until(lambda: _outcomes(running) == {"slow_client": 1.0})
+        connection.close()
+
+
 @pytest.mark.parametrize("stream_format", ["audio", "sse"])
 def test_a_client_that_stops_reading_is_cut_off(stream_format: str) -> None:
     engine = HummingEngine()

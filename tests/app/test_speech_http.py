@@ -157,6 +157,16 @@ def test_failures_before_the_first_sound_are_http_errors(
         assert response.headers["retry-after"] == "3"
 
 
+@pytest.mark.parametrize("audio_format", ["pcm", "mp3", "wav"])
+@pytest.mark.parametrize("stream", [True, False])
+def test_no_sound_at_all_is_a_failure(
+    client: httpx.Client, audio_format: str, stream: bool
+) -> None:
+    response = _speak(client, input="SILENCE", response_format=audio_format, stream=stream)
+    assert response.status_code == 500
+    assert _error(response)["code"] == "no_audio"
+
+
 def test_a_mistake_of_the_server_is_not_told_in_detail(client: httpx.Client) -> None:
     assert "engine" not in str(_error(_speak(client, input="BROKEN"))["message"])
 

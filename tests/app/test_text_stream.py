@@ -149,6 +149,13 @@ def test_cancelling_is_acknowledged_and_nothing_follows(running: Serving, talk: 
     assert talk.of("a").count("context.cancelled") == 1
 
 
+def test_a_text_without_words_ends_well_and_silently(talk: Talk) -> None:
+    talk.send("context.create", context_id="a")
+    talk.send("text.done", context_id="a")
+    assert talk.until("context.done")["seconds"] == 0
+    assert talk.audio("a") == b""
+
+
 def test_a_name_can_be_used_again_after_its_end(talk: Talk) -> None:
     for _ in range(3):
         talk.send("context.create", context_id="a")
