@@ -106,8 +106,16 @@ class AutoregressiveReplica:
         return self.requests[request_id].feed.steps_ahead < self.settings.input_limit
 
     def offer(self, request_id: str, payload: FeedRows) -> None:
-        """Adds conditioning rows, one for each coming step."""
+        """Adds conditioning rows, one for each coming step.
+
+        Raises:
+            ValueError: They are more than a request's steps may be; the core would end it there
+                as if it were done.
+        """
         request = self.requests[request_id]
+        most = self.settings.max_steps - 1
+        if len(request.feed.rows) + len(payload.values) > most:
+            raise ValueError(f"The input is longer than the {most} steps of a request.")
         request.feed.append(payload)
         if not request.submitted and len(request.feed.rows):
             self._submit(request)

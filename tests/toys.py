@@ -76,6 +76,9 @@ class TextToCharacters:
     def close(self) -> None:
         self._closed = True
 
+    def hurry(self) -> None:
+        pass
+
     def pull(self) -> str | None:
         if not self._characters:
             return None
@@ -99,6 +102,9 @@ class CharactersToUnits:
 
     def close(self) -> None:
         self._closed = True
+
+    def hurry(self) -> None:
+        pass
 
     def pull(self) -> GenerationInput | None:
         return self._inputs.popleft() if self._inputs else None
