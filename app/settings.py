@@ -64,6 +64,9 @@ class Settings(ConversationSettings):
         default_factory=default_cache_folder,
         description="Where prepared models are kept; the user's cache folder by default.",
     )
+    compile_ahead: bool = Field(
+        True, description="Compile models in the background so that the next start is faster."
+    )
     static_folder: Path = Field(
         default_factory=default_static_folder,
         description="The browser demo, served at / if the folder holds an index.html.",
@@ -191,6 +194,8 @@ def prepare_process_environment(settings: Settings) -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
+        # Compiled models lie with everything else that is prepared once.
+        "VLLM_CACHE_ROOT": str(settings.cache_folder / "vllm"),
         "VLLM_LOGGING_LEVEL": "DEBUG" if settings.log_level is LogLevel.DEBUG else "ERROR",
         "TORCH_CPP_LOG_LEVEL": "ERROR",
         "TOKENIZERS_PARALLELISM": "false",

@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    deployment = StageDeployment(compile=options.compile)
+    deployment = StageDeployment(compile="always" if options.compile else "never")
     replica = build_talker(Path(WEIGHTS), deployment)
     assert isinstance(replica, AutoregressiveReplica)
     engine_steps(replica, 2)

@@ -11,6 +11,7 @@ from vllm.engine.arg_utils import EngineArgs
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
+from engine.compiled import marker
 from engine.deploy_config import StageDeployment
 from engine.scheduler import OmniARScheduler
 
@@ -30,7 +31,7 @@ class CoreSettings:
         max_requests: The most requests in one batch.
         max_steps: The longest sequence, prompt and output together.
         key_value_cache_bytes: Memory for the paged KV cache.
-        compile: Whether to run vLLM's compiled path.
+        compile: See `StageDeployment.compile`.
         input_limit: How many rows a conditioned request may have ahead of its steps.
     """
 
@@ -40,7 +41,7 @@ class CoreSettings:
     max_requests: int = 16
     max_steps: int = 32768
     key_value_cache_bytes: int = 256 * 2**20
-    compile: bool = False
+    compile: Literal["auto", "always", "never"] = "never"
     input_limit: int = 64
 
     @classmethod
@@ -64,11 +65,14 @@ def build_core(settings: CoreSettings) -> EngineCore:
     A conditioned model needs no tokenizer and cannot share KV between requests, since its rows
     are not part of what vLLM compares; a text model has both.
     """
+    dtype = resolve_dtype(settings.dtype)
+    made = marker(settings.model, dtype, settings.max_requests)
+    compiled = settings.compile == "always" or (settings.compile == "auto" and made.exists())
     arguments = EngineArgs(
         model=str(settings.model),
         skip_tokenizer_init=settings.conditioned,
-        dtype=resolve_dtype(settings.dtype),
-        enforce_eager=not settings.compile,
+        dtype=dtype,
+        enforce_eager=not compiled,
         max_model_len=settings.max_steps,
         max_num_seqs=settings.max_requests,
         max_num_batched_tokens=max(2048, settings.max_requests),
@@ -84,7 +88,11 @@ def build_core(settings: CoreSettings) -> EngineCore:
         distributed_executor_backend="uni",
     )
     vllm_config = arguments.create_engine_config()
-    return EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
+    core = EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
+    if compiled:
+        made.parent.mkdir(parents=True, exist_ok=True)
+        made.touch()
+    return core
 
 
 def scheduler_of(core: EngineCore) -> OmniARScheduler:
@@ -103,6 +111,12 @@ def key_value_blocks_in_use(core: EngineCore) -> int:
     """Blocks of the KV cache that requests hold; the null block is not counted."""
     pool = scheduler_of(core).kv_cache_manager.block_pool
     return int(pool.num_gpu_blocks - 1 - pool.get_num_free_blocks())
+
+
+def wants_compiling(model: Path, deployment: StageDeployment) -> bool:
+    """Whether a stage runs eager now but should be compiled for the next start."""
+    made = marker(model, resolve_dtype(deployment.dtype), deployment.max_requests)
+    return deployment.compile == "auto" and not made.exists()
 
 
 def resolve_dtype(

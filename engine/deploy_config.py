@@ -61,7 +61,8 @@ class StageDeployment(_Strict):
         max_requests: The most requests in one batch of a replica.
         max_steps: The most steps of a request (autoregressive stages).
         key_value_cache_bytes: Memory for the KV cache of a replica (autoregressive stages).
-        compile: Whether to use the compiled path where a compiler is there.
+        compile: `auto` uses the compiled form if it is there and has it made for the next start
+            if not; `always` waits for it; `never` runs eager.
         input_limit: How much unprocessed input a request may hold in the stage, in steps or units.
         chunk: Chunk sizes (generation stages).
     """
@@ -72,7 +73,7 @@ class StageDeployment(_Strict):
     max_requests: int = Field(default=24, ge=1)
     max_steps: int = Field(default=32768, ge=16)
     key_value_cache_bytes: int = Field(default=128 * 2**20, ge=2**20)
-    compile: bool = False
+    compile: Literal["auto", "always", "never"] = "auto"
     input_limit: int = Field(default=64, ge=1)
     chunk: ChunkDeployment = ChunkDeployment()
 

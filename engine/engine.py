@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from subprocess import Popen
 from typing import Any
 
 from prometheus_client import CollectorRegistry
@@ -30,7 +33,7 @@ from engine.host import Host
 from engine.live_request import LiveRequest, Submission
 from engine.metrics import EngineMetrics
 from engine.orchestrator import Orchestrator
-from engine.pipeline_config import CLIENT, Models, PipelineConfig, load_pipeline
+from engine.pipeline_config import CLIENT, Models, PipelineConfig, StageKind, load_pipeline
 from engine.request import (
     EngineHealth,
     OmniRequest,
@@ -73,7 +76,9 @@ class AsyncOmniEngine:
         """Composes the parts; `start` makes them live."""
         self._pipeline = pipeline
         self._deploy = deploy
+        self._models = models
         self._host = host
+        self._compiler: Popen[bytes] | None = None
         self._loop = asyncio.get_running_loop()
         self._connector = InProcessConnector()
         self._metrics = EngineMetrics()
@@ -103,6 +108,7 @@ class AsyncOmniEngine:
         model: str | None = None,
         deploy: Path | None = None,
         cache_folder: Path,
+        compile_ahead: bool = True,
         progress: Callable[[str], None] = logger.info,
     ) -> AsyncOmniEngine:
         """Loads a pipeline and warms it up by really speaking.
@@ -112,6 +118,8 @@ class AsyncOmniEngine:
             model: A folder or hub id; None means the pipeline's default.
             deploy: A deployment file; None means the pipeline's default.
             cache_folder: Where prepared forms of models and compiled code are kept.
+            compile_ahead: Whether stages that are not compiled yet may be compiled for the next
+                start, by a process of low priority.
             progress: Told in plain words what is being done.
 
         Raises:
@@ -131,10 +139,27 @@ class AsyncOmniEngine:
             host.call(partial(host.adopt, engine._orchestrator)).result(CLOSE_SECONDS)
             progress("Warming up: speaking a first sentence")
             await engine._warm_up()
+            if compile_ahead:
+                engine._compiler = await asyncio.to_thread(engine._compile_ahead, progress)
         except BaseException:
             await engine.close()
             raise
         return engine
+
+    def _compile_ahead(self, progress: Callable[[str], None]) -> Popen[bytes] | None:
+        # Imports torch, which starting the stages has done by now.
+        from engine.compiled import CompileJob, run_jobs
+        from engine.core import wants_compiling
+
+        jobs = []
+        for stage in self._pipeline.stages:
+            model, deployment = self._models[stage.name], self._deploy.stage(stage.name)
+            if stage.kind is StageKind.AUTOREGRESSIVE and wants_compiling(model, deployment):
+                jobs.append(CompileJob(self._pipeline.name, stage.name, model, deployment))
+        if jobs:
+            names = ", ".join(job.stage for job in jobs)
+            progress(f"Serving uncompiled; compiling for the next start: {names}")
+        return run_jobs(jobs)
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -314,6 +339,11 @@ class AsyncOmniEngine:
         if self._closed:
             return
         self._closed = True
+        if self._compiler is not None and self._compiler.poll() is None:
+            # It leads a process group of its own, in which the compiler's workers are too.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._compiler.pid, signal.SIGTERM)
+            await asyncio.to_thread(self._compiler.wait)
         for ticket in self._tickets.values():
             ticket.turn.set()
         for runtime in self._runtimes:

@@ -316,7 +316,7 @@ async def started(
     deploy.write_text(yaml.safe_dump(DEPLOYMENT if deployment is None else deployment))
     with mock.patch("engine.engine.load_pipeline", return_value=pipeline):
         engine = await AsyncOmniEngine.start(
-            pipeline=pipeline.name, deploy=deploy, cache_folder=folder
+            pipeline=pipeline.name, deploy=deploy, cache_folder=folder, compile_ahead=False
         )
     try:
         yield engine

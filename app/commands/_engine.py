@@ -23,6 +23,7 @@ def engine_factory(settings: Settings) -> EngineFactory:
             model=settings.model,
             deploy=settings.deploy,
             cache_folder=settings.cache_folder,
+            compile_ahead=settings.compile_ahead,
             progress=progress,
         )
 
