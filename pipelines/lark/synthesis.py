@@ -21,23 +21,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
+from pipelines.lark.variants import BINS, HOP, OVERLAP, SAMPLE_RATE, VOICED_ABOVE, WINDOW, vary
+
 FloatArray = npt.NDArray[np.float32]
 ComplexArray = npt.NDArray[np.complex64]
 
-SAMPLE_RATE: Final = 24_000
-HOP: Final = 300
-OVERLAP: Final = 4
-"""Hops in one window."""
-
-WINDOW: Final = HOP * OVERLAP
-BINS: Final = WINDOW // 2 + 1
 BRANCHES: Final = 5
 """Log harmonic gain, harmonic phase, log noise gain, log free gain, free phase."""
 
 DELAY: Final = 2
 """Frames that must follow a frame before its samples are complete."""
 
-_VOICED_ABOVE: Final = 40.0
 _HIGHEST_HARMONIC: Final = 11_000.0
 _LARGEST_LOG_GAIN: Final = 7.0
 _NEAR_PULSE: Final = 2e-3
@@ -72,14 +66,22 @@ class SynthesisState:
     """Hops of the pulse train from two before the next frame on, [n, HOP]."""
     tail: FloatArray = field(init=False, repr=False)
     """Unfinished hops of the output, [OVERLAP - 1, HOP]."""
+    pitch: FloatArray = field(init=False, repr=False)
+    """The decoder's own f0 of the frames that are not synthesised yet."""
     frames: int = field(init=False, default=0)
     """Frames synthesised so far."""
 
     def __post_init__(self) -> None:
         self.generator = np.random.default_rng(self.seed)
         self.f0 = np.zeros(0, np.float32)
+        self.pitch = np.zeros(0, np.float32)
         self.pulses = np.zeros((DELAY, HOP), np.float32)
         self.tail = np.zeros((OVERLAP - 1, HOP), np.float32)
+
+    @property
+    def changes_voice(self) -> bool:
+        """Whether this request's voice is a variant of the trained one."""
+        return self.f0_scale != 1.0 or self.formant_scale != 1.0
 
 
 def synthesise(
@@ -103,12 +105,11 @@ def synthesise(
     """
     extend_pulses(states, f0, final)
     sources = windows(states, counts)
-    harmonic, phase, noise, free, free_phase = spectra.reshape(-1, BRANCHES, BINS).swapaxes(0, 1)
-    scales = np.repeat([state.formant_scale for state in states], counts)
-    if len(scales) and np.any(scales != 1.0):
-        harmonic, phase, noise, free = (
-            _warp(branch, scales) for branch in (harmonic, phase, noise, free)
-        )
+    branches = spectra.reshape(-1, BRANCHES, BINS)
+    pitch = _pitch(states, counts)
+    if any(state.changes_voice for state in states):
+        branches = _varied(states, counts, branches, pitch)
+    harmonic, phase, noise, free, free_phase = branches.swapaxes(0, 1)
     spectrum = fft.rfft(sources, axis=1, overwrite_x=True)
     spectrum *= _polar(_gain(harmonic), np.pi * np.tanh(phase))
     spectrum += _noise(states, counts) * _gain(noise)
@@ -132,14 +133,31 @@ def _polar(magnitude: FloatArray, angle: FloatArray) -> ComplexArray:
     return result
 
 
-def _warp(branch: FloatArray, scales: npt.NDArray[np.float64]) -> FloatArray:
-    """Stretch a branch [N, BINS] along frequency by a factor for each frame."""
-    position = np.minimum(np.arange(BINS) / scales[:, None], BINS - 1.0)
-    lower = np.minimum(position.astype(np.int64), BINS - 2)
-    share = (position - lower).astype(np.float32)
-    low = np.take_along_axis(branch, lower, axis=1)
-    high = np.take_along_axis(branch, lower + 1, axis=1)
-    return low + (high - low) * share
+def _pitch(states: Sequence[SynthesisState], counts: Sequence[int]) -> list[FloatArray]:
+    """Take the decoder's own f0 of the frames that are synthesised now."""
+    taken = []
+    for state, count in zip(states, counts, strict=True):
+        taken.append(state.pitch[:count])
+        state.pitch = state.pitch[count:]
+    return taken
+
+
+def _varied(
+    states: Sequence[SynthesisState],
+    counts: Sequence[int],
+    branches: FloatArray,
+    pitch: Sequence[FloatArray],
+) -> FloatArray:
+    """Return [N, BRANCHES, BINS] changed for the requests that speak with a voice variant."""
+    result = branches.copy()
+    start = 0
+    for state, count, f0 in zip(states, counts, pitch, strict=True):
+        if state.changes_voice and count:
+            rows = branches[start : start + count]
+            changed = vary(rows, f0, state.f0_scale, state.formant_scale)
+            result[start : start + count] = changed
+        start += count
+    return result
 
 
 def _noise(states: Sequence[SynthesisState], counts: Sequence[int]) -> ComplexArray:
@@ -174,6 +192,8 @@ def extend_pulses(
     rates = [
         _sample_rates(state, new, last) for state, new, last in zip(states, f0, final, strict=True)
     ]
+    for state, new in zip(states, f0, strict=True):
+        state.pitch = np.concatenate([state.pitch, new])
     phases = []
     for state, rate in zip(states, rates, strict=True):
         cycles = state.phase + np.cumsum(rate, dtype=np.float64) / SAMPLE_RATE
@@ -207,9 +227,9 @@ def _sample_rates(state: SynthesisState, new: FloatArray, last: bool) -> FloatAr
         return np.zeros(0, np.float32)
     before, here, after = known[:-2, None], known[1:-1, None], known[2:, None]
     ramp = ((np.arange(HOP // 2) + 0.5) / HOP).astype(np.float32)
-    voiced = here > _VOICED_ABOVE
-    before = np.where((before > _VOICED_ABOVE) & voiced, before, here)
-    after = np.where((after > _VOICED_ABOVE) & voiced, after, here)
+    voiced = here > VOICED_ABOVE
+    before = np.where((before > VOICED_ABOVE) & voiced, before, here)
+    after = np.where((after > VOICED_ABOVE) & voiced, after, here)
     first = before * (0.5 - ramp) + here * (0.5 + ramp)
     second = here * (1.0 - ramp) + after * ramp
     state.f0 = known[-2:]
@@ -221,8 +241,8 @@ def _pulse_train(phase: FloatArray, rate: FloatArray) -> FloatArray:
 
     The closed form of the sum is sin((H + 1/2) t) / (2 sin(t / 2)) - 1/2.
     """
-    voiced = rate > _VOICED_ABOVE
-    harmonics = np.floor(_HIGHEST_HARMONIC / np.maximum(rate, _VOICED_ABOVE)) + np.float32(0.5)
+    voiced = rate > VOICED_ABOVE
+    harmonics = np.floor(_HIGHEST_HARMONIC / np.maximum(rate, VOICED_ABOVE)) + np.float32(0.5)
     angle = phase * np.float32(2 * np.pi)
     below = 2 * np.sin(0.5 * angle)
     peak = np.abs(below) <= _NEAR_PULSE

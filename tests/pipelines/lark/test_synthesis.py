@@ -110,3 +110,19 @@ def test_f0_must_run_ahead_of_the_spectra() -> None:
 
 def test_a_request_that_ends_without_a_frame_has_no_samples() -> None:
     assert len(whole(SynthesisState(), spectra_of(0), np.zeros(0, np.float32))) == 0
+
+
+def test_a_variant_keeps_the_loudness_and_the_neutral_one_changes_nothing() -> None:
+    spectra, f0 = spectra_of(60, harmonic=-3.0), np.full(60, 200, np.float32)
+    plain = whole(SynthesisState(), spectra, f0)
+    for scale in (0.6, 0.82, 1.15):
+        varied = whole(SynthesisState(f0_scale=scale), spectra, f0)
+        assert np.std(varied) == pytest.approx(np.std(plain), rel=0.15)
+
+
+def test_a_variant_reads_gains_only_at_harmonics() -> None:
+    spectra = spectra_of(60).reshape(60, BRANCHES, BINS)
+    spectra[:, 0, 10::10] = -3.0  # the harmonics of 200 Hz; nothing is meant between them
+    flat, f0 = spectra.reshape(60, -1), np.full(60, 200, np.float32)
+    smooth = whole(SynthesisState(f0_scale=0.7), spectra_of(60, harmonic=-3.0), f0)
+    assert np.allclose(whole(SynthesisState(f0_scale=0.7), flat, f0), smooth, atol=1e-5)
