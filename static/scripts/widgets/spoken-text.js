@@ -46,10 +46,10 @@ export class SpokenText {
 
   #light(current, state) {
     const last = this.#words[current];
-    if (current === this.#lit && last?.dataset.heard === state) return;
+    if (current < this.#lit || last?.dataset.heard === state) return;
     for (let index = Math.max(0, this.#lit); index < current; index += 1) this.#words[index].dataset.heard = "past";
     if (last !== undefined) last.dataset.heard = state;
-    this.#lit = Math.max(current, this.#lit);
+    this.#lit = current;
     this.#keepInView(last);
   }
 

@@ -1,0 +1,35 @@
+// Runs in the page before its own scripts: notes what tests want to know and changes nothing.
+(() => {
+  const seen = { violations: [], reports: [], frames: [], sockets: [], lit: [] };
+  window.seen = seen;
+  addEventListener("securitypolicyviolation", (event) => seen.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
+
+  const Node = window.AudioWorkletNode;
+  window.AudioWorkletNode = class extends Node {
+    constructor(context, name, options) {
+      super(context, name, options);
+      if (name !== "antiphon-player") return;
+      this.port.addEventListener("message", ({ data }) =>
+        seen.reports.push({ at: performance.now(), level: data.report.level, underruns: data.report.underruns, events: data.events }),
+      );
+    }
+  };
+
+  const Socket = window.WebSocket;
+  window.WebSocket = class extends Socket {
+    constructor(...parameters) {
+      super(...parameters);
+      seen.sockets.push(this);
+      this.addEventListener("message", ({ data }) => {
+        const event = JSON.parse(data);
+        seen.frames.push({ at: performance.now(), type: event.type });
+      });
+    }
+  };
+
+  new MutationObserver((changes) => {
+    for (const { target } of changes) {
+      if (target.dataset?.heard === "now") seen.lit.push(target.textContent);
+    }
+  }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-heard"] });
+})();
