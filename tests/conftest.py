@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -17,6 +19,9 @@ from app.settings import Settings, prepare_process_environment
 
 # Before anything imports torch: what it and vLLM read from the environment is read once.
 prepare_process_environment(Settings())
+
+ENVIRONMENT = {**os.environ, "ANTIPHON_COMPILE_AHEAD": "false"}
+"""Compiling for a next start would only take time from the tests."""
 
 START_SECONDS = 240.0
 """A first start may compile, and test machines are busy."""
@@ -32,12 +37,28 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def running_server() -> Generator[str]:
     """The base URL of `antiphon serve`, ready, with its defaults and the pipeline `lark`."""
+    with _antiphon_serve() as base_url:
+        yield base_url
+
+
+@pytest.fixture(scope="session")
+def conversing_server() -> Generator[str]:
+    """The base URL of `antiphon serve`, ready, with the pipeline `conversation`."""
+    with _antiphon_serve("--pipeline", "conversation") as base_url:
+        yield base_url
+
+
+@contextmanager
+def _antiphon_serve(*arguments: str) -> Generator[str]:
+    """Runs the server as a process of its own until the block ends, and looks how it ended."""
     port = _free_port()
     base_url = f"http://127.0.0.1:{port}"
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
+    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port), *arguments]
     root = Path(__file__).resolve().parent.parent
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, cwd=root)
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, cwd=root, env=ENVIRONMENT
+        )
         try:
             if not _wait_until_ready(process, base_url):
                 log.seek(0)

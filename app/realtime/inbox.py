@@ -14,8 +14,9 @@ from engine import StageError, ToolCallPayload, UsagePayload, WordTiming
 
 @dataclass(frozen=True, slots=True)
 class ClientSaid:
-    """An event of the client, with the sound it carries, if it does."""
+    """An event of the client, with the sound it carries, if it does, and whose socket's it is."""
 
+    outbox: Outbox
     event: ClientEvent
     sound: bytes = b""
 
@@ -24,6 +25,7 @@ class ClientSaid:
 class ClientErred:
     """A frame of the client that is no event."""
 
+    outbox: Outbox
     refusal: EventError
 
 

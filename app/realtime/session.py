@@ -213,12 +213,9 @@ class Session:
 
     def _follow(self, told: Told) -> None:
         match told:
-            case ClientSaid():
+            case ClientSaid() | ClientErred():
                 self._room.release()
                 self._follow_client(told)
-            case ClientErred():
-                self._room.release()
-                self.refuse(told.refusal)
             case EarFound():
                 self._follow_ear(told)
             case SoundMade() | TextMade() | CallMade():
@@ -240,7 +237,12 @@ class Session:
             case CloseAsked():
                 self.close(told.closing.code, told.closing.reason)
 
-    def _follow_client(self, said: ClientSaid) -> None:
+    def _follow_client(self, said: ClientSaid | ClientErred) -> None:
+        if said.outbox is not self.stage.outbox:
+            return  # another socket has taken the session over
+        if isinstance(said, ClientErred):
+            self.refuse(said.refusal)
+            return
         try:
             commands.follow(self, said)
         except EventError as refusal:

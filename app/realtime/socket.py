@@ -70,7 +70,7 @@ class SessionSocket:
             try:
                 said = await self._parse(message.get("text"))
             except EventError as refusal:
-                await self._session.tell_from_client(ClientErred(refusal))
+                await self._session.tell_from_client(ClientErred(self._outbox, refusal))
             else:
                 await self._session.tell_from_client(said)
 
@@ -85,13 +85,13 @@ class SessionSocket:
     def _read_event(self, text: str) -> ClientSaid:
         event = parse_client_event(text)
         if not isinstance(event, AudioAppend):
-            return ClientSaid(event)
+            return ClientSaid(self._outbox, event)
         try:
             sound = sound_of(event.audio, self._settings.realtime_append_bytes)
         except EventError as refusal:
             refusal.event_id = event.event_id
             raise
-        return ClientSaid(event, sound)
+        return ClientSaid(self._outbox, event, sound)
 
     async def _write(self) -> SocketEnd:
         """Sends what waits, until the outbox is closed or nobody takes it."""
