@@ -29,8 +29,9 @@ export class Key extends EventTarget {
     return this.#value;
   }
 
-  /** Asks the person for it. */
-  ask() {
+  /** Asks the person for it. @param {string} [reason] What the server said. */
+  ask(reason = "") {
+    byId("key-problem").textContent = reason;
     if (!this.#dialog.open) this.#dialog.showModal();
   }
 

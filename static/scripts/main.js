@@ -56,7 +56,7 @@ function followVoices({ key, notices, status }) {
       await fillVoices(key.value);
       notices.withdraw("voices");
     } catch (problem) {
-      if (problem.needsKey) key.ask();
+      if (problem.needsKey) key.ask(problem.message);
       else notices.show("voices", problem.message);
     }
   };

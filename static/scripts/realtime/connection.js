@@ -6,6 +6,8 @@ import { MOST_ATTEMPTS, delayBefore } from "./backoff.js";
 const FINAL_CODES = new Set([1000, 1008, 4001]);
 /** After so many attempts to resume, a new session is begun; the old one may be gone. */
 const ATTEMPTS_TO_RESUME = 4;
+/** A server that never answered gets this many further attempts; a wrong key will not get better. */
+const ATTEMPTS_TO_BEGIN = 2;
 
 /**
  * Dispatches `event` with the server's event as `detail`, `opened` with {resumed}, `lost` with {attempt}, and
@@ -19,6 +21,7 @@ export class Connection extends EventTarget {
   #token = null;
   #lastEvent = null;
   #attempt = 0;
+  #known = false;
   #timer = 0;
   #closed = false;
 
@@ -96,6 +99,7 @@ export class Connection extends EventTarget {
       const resumed = resuming && event.session.resume_token === this.#token;
       this.#token = event.session.resume_token ?? null;
       this.#attempt = 0;
+      this.#known = true;
       this.dispatchEvent(new CustomEvent("opened", { detail: { resumed } }));
     }
     // What a resumed socket begins with was not part of the old one.
@@ -106,7 +110,8 @@ export class Connection extends EventTarget {
   #lose(code, reason) {
     if (this.#closed) return;
     this.#socket = null;
-    if (FINAL_CODES.has(code) || this.#attempt >= MOST_ATTEMPTS) {
+    const most = this.#known ? MOST_ATTEMPTS : ATTEMPTS_TO_BEGIN;
+    if (FINAL_CODES.has(code) || this.#attempt >= most) {
       this.#end(code, reason, false);
       return;
     }

@@ -171,7 +171,7 @@ export class SpeakView {
     const message = failure instanceof ApiProblem ? failure.message : "The sound could not be played.";
     if (!(failure instanceof ApiProblem)) console.error(failure);
     notices.show("speak", message, { action: "Try again", onAction: () => this.#speak() });
-    if (failure.needsKey) key.ask();
+    if (failure.needsKey) key.ask(failure.message);
   }
 
   #settle(running) {
@@ -226,7 +226,7 @@ export class SpeakView {
       notices.announce("The file was saved.");
     } catch (failure) {
       notices.show("download", failure.message);
-      if (failure.needsKey) key.ask();
+      if (failure.needsKey) key.ask(failure.message);
     } finally {
       this.#download.disabled = false;
     }

@@ -5,6 +5,7 @@ import { Pace, WordClock } from "../realtime/word-clock.js";
 import { LiveText } from "../widgets/live-text.js";
 
 const NAMES = { you: "You", them: "Antiphon" };
+const CUT = "Interrupted";
 
 export class TalkLog {
   #log = byId("talk-log");
@@ -29,7 +30,7 @@ export class TalkLog {
     }
     if (turn.side === "you" && turn.state !== "open") bubble.text.settle({ all: true });
     if (turn.state === "done" && turn.text === "") bubble.waiting.hidden = true;
-    bubble.remark.textContent = turn.remark;
+    bubble.remark.textContent = turn.remark || (bubble.cut ? CUT : "");
     if (turn.side === "them" && turn.state === "done") bubble.clock.finish();
     this.#announce(bubble, turn);
     this.#follow();
@@ -59,7 +60,7 @@ export class TalkLog {
     if (bubble === undefined) return;
     bubble.cut = true;
     bubble.text.settle({ all: false });
-    bubble.remark.textContent = "Interrupted";
+    bubble.remark.textContent = CUT;
   }
 
   /** The server says what was heard of an answer that was cut off. @param {string} item @param {string} heard */

@@ -1,6 +1,6 @@
 /** Talk: a conversation with the server, begun by one button. */
 
-import { address } from "../api/http.js";
+import { address, request } from "../api/http.js";
 import { byId } from "../dom.js";
 import { TalkSession } from "../realtime/talk-session.js";
 import { Waveform } from "../widgets/waveform.js";
@@ -147,16 +147,31 @@ export class TalkView {
     this.#session?.close();
   }
 
-  #ended({ message, known }) {
-    const { notices, status } = this.#services;
+  async #ended({ message, known }) {
     this.#session = null;
     this.#microphone.close();
     this.#waveform.stop();
     this.#settings.voiceIsFixed = false;
     this.#show();
     if (message === "") return;
-    const told = known || !status.ready ? `The conversation ended: ${message}` : `The conversation could not begin: ${message}`;
-    notices.show("talk", told, { action: "Talk again", onAction: () => this.#start({ withMicrophone: true }) });
+    if (known) this.#tellEnd(`The conversation ended: ${message}`);
+    else this.#tellEnd(`The conversation could not begin: ${await this.#whyNot(message)}`);
+  }
+
+  #tellEnd(text) {
+    this.#services.notices.show("talk", text, { action: "Talk again", onAction: () => this.#start({ withMicrophone: true }) });
+  }
+
+  /** Browsers keep to themselves why a socket was refused; an ordinary request is told. */
+  async #whyNot(message) {
+    const { key } = this.#services;
+    try {
+      await request("v1/models", { key: key.value });
+      return message;
+    } catch (problem) {
+      if (problem.needsKey) key.ask(problem.message);
+      return problem.message;
+    }
   }
 
   #startOver() {

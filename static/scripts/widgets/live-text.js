@@ -8,6 +8,7 @@ export class LiveText {
   #text = "";
   #words = [];
   #lit = 0;
+  #unheardFrom = Infinity;
 
   /** @param {HTMLElement} element */
   constructor(element) {
@@ -53,6 +54,7 @@ export class LiveText {
   /** Strikes out what was not heard. @param {string} heard What was. */
   strike(heard) {
     const count = tokensOf(heard).length;
+    this.#unheardFrom = count;
     this.#words.forEach((word, index) => {
       word.classList.toggle("unheard", index >= count);
       if (index < count) word.dataset.heard = "past";
@@ -67,7 +69,7 @@ export class LiveText {
       if (known.textContent !== text) known.textContent = text;
       return;
     }
-    const word = make("span", { class: "word" }, text);
+    const word = make("span", { class: index < this.#unheardFrom ? "word" : "word unheard" }, text);
     this.#words.push(word);
     if (index > 0) this.#element.append(" ");
     this.#element.append(word);

@@ -1,0 +1,240 @@
+"""The Talk view: spoken and written turns, interruption, and the way back from a lost connection.
+
+The ear is the real one where its models are; the answers come by rote.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from playwright.sync_api import Browser, Page, Playwright, expect
+
+from app.settings import default_static_folder
+from tests.app.realtime.doubles import RoteEngine
+from tests.app.serving import Serving, serving
+from tests.browser.browsing import FAKE_MICROPHONE, browsing, chromium
+from tests.ears import need_ear
+from tests.voices import RATE, silence, synthesized
+
+QUESTION = "What is the weather like today?"
+AUDIBLE = "seen.reports.some((report) => report.level > 0.1)"
+
+
+@pytest.fixture(scope="module")
+def rote() -> Generator[Serving]:
+    """A server that does not listen and takes 50 ms for a word of 200 ms."""
+    engine = RoteEngine(pace=0.05)
+    with serving(engine, static_folder=default_static_folder(), ear=False) as running:  # type: ignore[arg-type]
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hearing() -> Generator[Serving]:
+    """A server that listens."""
+    need_ear()
+    with serving(RoteEngine(pace=0.03), static_folder=default_static_folder()) as running:  # type: ignore[arg-type]
+        yield running
+
+
+@pytest.fixture(scope="module")
+def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the fake microphones hear."""
+    folder = tmp_path_factory.mktemp("microphones")
+    for name, before, text in (
+        ("question", 1.5, QUESTION),
+        ("interruption", 5.0, "Stop it please, I have another question."),
+    ):
+        sound = np.concatenate([silence(before), synthesized(text), silence(40.0)])
+        soundfile.write(folder / f"{name}.wav", sound, RATE, subtype="PCM_16")
+    return folder
+
+
+def _microphone(recording: Path) -> tuple[str, ...]:
+    return (*FAKE_MICROPHONE, f"--use-file-for-fake-audio-capture={recording}%noloop")
+
+
+def _turns(page: Page) -> list[tuple[str, str]]:
+    return [
+        (turn.get_attribute("data-side") or "", turn.locator(".words:not(.pending)").inner_text())
+        for turn in page.locator(".turn").all()
+    ]
+
+
+def _write(page: Page, text: str) -> None:
+    page.fill("#talk-text", text)
+    page.press("#talk-text", "Enter")
+
+
+def test_a_spoken_question_is_transcribed_and_answered(
+    playwright: Playwright, hearing: Serving, recordings: Path
+) -> None:
+    with (
+        chromium(playwright, *_microphone(recordings / "question.wav")) as browser,
+        browsing(browser, f"{hearing.base_url}/#talk") as watched,
+    ):
+        page = watched.page
+        expect(page.locator("#talk-hint")).to_contain_text("microphone")
+        page.check("input[value=silence]")
+        page.click("#talk-toggle")
+        watched.until(
+            "seen.reports.some((r) => r.events.some((event) => event.type === 'finished'))", 60
+        )
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+        (you, question), (them, answer) = _turns(page)
+        assert (you, them) == ("you", "them")
+        assert "weather" in question.lower()
+        assert answer == f"You said: {question}"
+        lit = list(dict.fromkeys(watched.seen("lit")))
+        words = answer.split()
+        assert [word for word in words if word in lit] == lit, "in order"
+        assert len(lit) >= len(words) - 1
+        expect(page.locator(".turn[data-side=them] .word:not([data-heard=past])")).to_have_count(0)
+        assert watched.seen("reports.at(-1).underruns") == 0
+        finished = [e for e in watched.sound_events() if e["type"] == "finished"]
+        assert finished[0]["seconds"] == pytest.approx(0.2 * len(words))
+
+
+def test_speech_silences_the_answer_at_once(
+    playwright: Playwright, hearing: Serving, recordings: Path
+) -> None:
+    with (
+        chromium(playwright, *_microphone(recordings / "interruption.wav")) as browser,
+        browsing(browser, f"{hearing.base_url}/#talk") as watched,
+    ):
+        page = watched.page
+        page.check("input[value=silence]")
+        page.click("#talk-toggle")
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+        _write(page, "LONG")
+        watched.until("seen.frames.some((f) => f.type === 'input_audio_buffer.speech_started')", 60)
+        watched.until("seen.frames.some((f) => f.type === 'conversation.item.retrieved')")
+        told = watched.seen("frames.find((f) => f.type.endsWith('speech_started')).at")
+        flushed = next(e for e in watched.sound_events() if e["type"] == "flushed")
+        assert flushed["at"] - told < 100
+        after = watched.seen(
+            f"reports.filter((r) => r.at > {flushed['at']} && r.level > 0).map((r) => r.at)"
+        )
+        answer_to_the_interruption = watched.seen(
+            "frames.filter((f) => f.type === 'response.created').map((f) => f.at)"
+        )[1:]
+        limit = min(answer_to_the_interruption, default=float("inf"))
+        assert [at for at in after if flushed["at"] + 60 < at < limit] == []
+        turn = page.locator(".turn[data-side=them]").first
+        expect(turn).to_contain_text("Interrupted")
+        heard = turn.locator(".word:not(.unheard)").count()
+        assert heard == pytest.approx(flushed["seconds"] / 0.2, abs=1.5)
+
+
+def test_the_button_interrupts_and_the_server_learns_what_was_heard(
+    browser: Browser, rote: Serving
+) -> None:
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        _write(page, "LONG")
+        watched.until(AUDIBLE)
+        page.wait_for_timeout(700)
+        page.click("#talk-interrupt")
+        watched.until("seen.frames.some((f) => f.type === 'conversation.item.retrieved')")
+        done = watched.seen("frames.filter((f) => f.type === 'response.done').length")
+        assert done == 1
+        turn = page.locator(".turn[data-side=them]")
+        expect(turn).to_contain_text("Interrupted")
+        flushed = next(e for e in watched.sound_events() if e["type"] == "flushed")
+        heard = turn.locator(".word:not(.unheard)").count()
+        assert heard == pytest.approx(flushed["seconds"] / 0.2, abs=1.5)
+        expect(page.locator("#talk-state")).to_have_text("Write, or press to talk")
+        _write(page, "and now")
+        expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: and now")
+
+
+def test_a_lost_connection_comes_back_and_no_sample_is_lost(
+    browser: Browser, rote: Serving
+) -> None:
+    text = "one two three four five six seven eight nine ten eleven twelve"
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        _write(page, text)
+        watched.until(AUDIBLE)
+        page.evaluate("seen.sockets[0].close(4999)")
+        expect(page.locator("#talk-state")).to_have_text(re.compile("connection was lost"))
+        watched.until(
+            "seen.reports.some((r) => r.events.some((event) => event.type === 'finished'))"
+        )
+        assert watched.seen("sockets.length") == 2
+        finished = next(e for e in watched.sound_events() if e["type"] == "finished")
+        assert finished["seconds"] == pytest.approx(0.2 * (2 + len(text.split())))
+        assert _turns(page) == [("you", text), ("them", f"You said: {text}")]
+        _write(page, "again")
+        expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: again")
+
+
+def test_the_microphone_can_be_muted_and_the_conversation_ended(
+    browser: Browser, rote: Serving
+) -> None:
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        page.click("#talk-toggle")
+        state = page.locator("#talk-state")
+        expect(state).to_have_text("Listening")
+        assert page.title().startswith("● Listening")
+        page.keyboard.press("m")
+        expect(state).to_have_text("Muted")
+        expect(page.locator("#talk-mute")).to_have_attribute("aria-pressed", "true")
+        page.click("#talk-mute")
+        expect(state).to_have_text("Listening")
+        page.click("#talk-toggle")
+        expect(state).to_have_text("Press to talk")
+        expect(page.locator(".notice")).to_contain_text("does not listen")
+
+
+def test_a_denied_microphone_is_explained_and_writing_still_works(
+    playwright: Playwright, rote: Serving
+) -> None:
+    with (
+        chromium(playwright, "--deny-permission-prompts") as browser,
+        browsing(browser, f"{rote.base_url}/#talk") as watched,
+    ):
+        page = watched.page
+        page.click("#talk-toggle")
+        expect(page.locator(".notice")).to_contain_text(re.compile("microphone", re.IGNORECASE))
+        expect(page.locator("#talk-state")).to_have_text("Press to talk")
+        _write(page, "hello")
+        expect(page.locator(".turn[data-side=them]")).to_contain_text("You said: hello")
+
+
+def test_a_server_that_wants_a_key_gets_it(browser: Browser) -> None:
+    engine = RoteEngine(pace=0.02)
+    folder = default_static_folder()
+    with (
+        serving(engine, static_folder=folder, ear=False, api_keys="secret") as locked,  # type: ignore[arg-type]
+        browsing(
+            browser, f"{locked.base_url}/#talk", forgive=("401", "WebSocket connection")
+        ) as watched,
+    ):
+        page = watched.page
+        dialog = page.locator("#key-dialog")
+        expect(dialog).to_be_visible()
+        page.fill("#key-value", "wrong")
+        page.keyboard.press("Enter")
+        expect(dialog).to_contain_text("not correct")
+        page.keyboard.press("Escape")
+        _write(page, "hello")
+        expect(dialog).to_be_visible(timeout=15_000)
+        page.fill("#key-value", "secret")
+        page.get_by_role("button", name="Save").click()
+        _write(page, "hello")
+        expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: hello")
+        page.reload()
+        expect(page.locator("#talk-voice option")).to_have_count(2)
+        assert "secret" not in page.content()
+
+
+def test_a_failed_answer_is_said(browser: Browser, rote: Serving) -> None:
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        _write(watched.page, "FAIL")
+        expect(watched.page.locator(".turn[data-side=them]")).to_contain_text("fell over")
