@@ -22,7 +22,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from pipelines.lark.codec import FEATURE_SIZE, Codebooks, Codec, frame_f0
-from pipelines.lark.synthesis import BINS, BRANCHES, SynthesisState, synthesise
+from pipelines.lark.spectrum import BINS, BRANCHES
+from pipelines.lark.synthesis import SynthesisState, synthesise
 
 CODEBOOK_NAMES: Final = ("pitch", "energy", "encoding")
 

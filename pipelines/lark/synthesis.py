@@ -21,13 +21,19 @@ import numpy as np
 import numpy.typing as npt
 from scipy import fft
 
-from pipelines.lark.variants import BINS, HOP, OVERLAP, SAMPLE_RATE, VOICED_ABOVE, WINDOW, vary
+from pipelines.lark.spectrum import (
+    BINS,
+    BRANCHES,
+    HOP,
+    OVERLAP,
+    SAMPLE_RATE,
+    VOICED_ABOVE,
+    WINDOW,
+)
+from pipelines.lark.variants import vary
 
 FloatArray = npt.NDArray[np.float32]
 ComplexArray = npt.NDArray[np.complex64]
-
-BRANCHES: Final = 5
-"""Log harmonic gain, harmonic phase, log noise gain, log free gain, free phase."""
 
 DELAY: Final = 2
 """Frames that must follow a frame before its samples are complete."""

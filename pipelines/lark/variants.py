@@ -7,18 +7,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from pipelines.lark.spectrum import BINS, SAMPLE_RATE, VOICED_ABOVE, WINDOW
+
 FloatArray = npt.NDArray[np.float32]
-
-SAMPLE_RATE: Final = 24_000
-HOP: Final = 300
-OVERLAP: Final = 4
-"""Hops in one window."""
-
-WINDOW: Final = HOP * OVERLAP
-BINS: Final = WINDOW // 2 + 1
-
-VOICED_ABOVE: Final = 40.0
-"""Hertz below which a frame has no pulses."""
 
 _UNVOICED_SPACING: Final = 200.0
 """Hertz between the places where the harmonic branch is read in a frame without pitch."""

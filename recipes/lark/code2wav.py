@@ -23,7 +23,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from pipelines.lark.decoder import Decoder, DecoderConfig
-from pipelines.lark.synthesis import BINS, BRANCHES
+from pipelines.lark.spectrum import BINS, BRANCHES
 from recipes.lark.code2wav_data import FrameBatch, FrameCorpus, student_weights
 
 CHECKPOINT_SECONDS = 120.0

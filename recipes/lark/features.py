@@ -8,6 +8,7 @@ A shard that exists is kept, so the command can be stopped and started again.
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import os
 from dataclasses import dataclass
@@ -50,23 +51,24 @@ def _write_shard(path: Path, utterances: list[Utterance], voice: int) -> None:
     temporary.rename(path)
 
 
+@functools.cache
+def _teacher() -> FeatureTeacher:
+    """Return the teacher of this worker process."""
+    return FeatureTeacher()
+
+
 def _work(task: tuple[Path, int, list[str]]) -> int:
     """Make one shard in a worker process and return its number of phonemes."""
     data, index, texts = task
-    global _teacher
-    if _teacher is None:
-        _teacher = FeatureTeacher()
+    teacher = _teacher()
     utterances = []
     for text in texts:
-        for phonemes in _teacher.phonemes(text):
-            ids = _teacher.ids(phonemes)
+        for phonemes in teacher.phonemes(text):
+            ids = teacher.ids(phonemes)
             if 3 <= len(ids) <= LONGEST + 2:
-                utterances.append(_teacher.features(ids))
+                utterances.append(teacher.features(ids))
     _write_shard(shard_path(data, index), utterances, voice=0)
     return sum(len(u.ids) for u in utterances)
-
-
-_teacher: FeatureTeacher | None = None
 
 
 @dataclass(frozen=True)

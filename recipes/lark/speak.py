@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import wave
 from dataclasses import fields
 from pathlib import Path
 
@@ -17,8 +18,9 @@ from safetensors.torch import load_file
 
 from pipelines.lark.codec import CodecState
 from pipelines.lark.decoder import Code2Wav, load_code2wav
-from pipelines.lark.synthesis import SAMPLE_RATE
+from pipelines.lark.spectrum import SAMPLE_RATE
 from recipes.lark.talker_model import Sampler, Talker, TalkerConfig
+from recipes.lark.teacher import FeatureTeacher
 
 WEIGHTS = Path("pipelines/lark/weights")
 
@@ -61,8 +63,6 @@ class Voice:
 
 def write_wave(path: Path, samples: npt.NDArray[np.float32]) -> None:
     """Write mono 16-bit samples."""
-    import wave
-
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
@@ -72,8 +72,6 @@ def write_wave(path: Path, samples: npt.NDArray[np.float32]) -> None:
 
 def main() -> None:
     """Parse the command line and run."""
-    from recipes.lark.teacher import FeatureTeacher
-
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -10,7 +10,7 @@ import torch
 
 from pipelines.lark.codec import ENCODING_SIZE, FEATURE_SIZE, CodecState
 from pipelines.lark.decoder import Code2WavDecoder, Decoder, DecoderConfig, load_code2wav
-from pipelines.lark.synthesis import HOP
+from pipelines.lark.spectrum import HOP
 
 WEIGHTS = Path(__file__).parents[3] / "pipelines" / "lark" / "weights"
 RIGHTS = ((3, 0, 0, 1, 2), (0, 3, 0, 3, 0), (3, 0, 0, 0, 0))

@@ -5,14 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipelines.lark.synthesis import (
-    BINS,
-    BRANCHES,
-    HOP,
-    SAMPLE_RATE,
-    SynthesisState,
-    synthesise,
-)
+from pipelines.lark.spectrum import BINS, BRANCHES, HOP, SAMPLE_RATE
+from pipelines.lark.synthesis import SynthesisState, synthesise
 
 SILENT = -20.0
 
