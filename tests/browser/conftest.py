@@ -6,15 +6,11 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Playwright, sync_playwright
 
 from app.settings import default_static_folder
 from tests.app.doubles import HummingEngine
 from tests.app.serving import Serving, serving
-
-pytest.importorskip("playwright", reason="Playwright is not installed.")
-
-from playwright.sync_api import Browser, Playwright, sync_playwright
-
 from tests.browser.browsing import CHROMIUM, FAKE_MICROPHONE, chromium
 
 FOLDER = Path(__file__).parent

@@ -136,3 +136,20 @@ def test_watching_shows_what_was_measured(browser: Browser, humming: Serving) ->
         expect(page.locator("#gaps")).to_have_attribute("aria-label", re.compile("Gaps in"))
         expect(page.locator("#stages tbody tr")).to_have_count(1)
         expect(page.locator("#load-tiles")).to_contain_text("GiB")
+
+
+def test_the_embedded_voice_is_heard(browser: Browser, running_server: str) -> None:
+    """The whole server with its real models, to the last word."""
+    with browsing(browser, f"{running_server}/#speak") as watched:
+        page = watched.page
+        expect(page.locator("#server-status")).to_have_attribute("data-state", "ready")
+        page.fill("#speak-text", TEXT)
+        page.click("#speak-start")
+        watched.until(FINISHED, 60)
+        lit = list(dict.fromkeys(watched.seen("lit")))
+        assert [word for word in WORDS if word in lit] == lit
+        assert len(lit) >= len(WORDS) // 2, "a busy machine may skip short words"
+        expect(page.locator("#speak-reading .word:not([data-heard=past])")).to_have_count(0)
+        page.click("a[data-view=watch]")
+        expect(page.locator("#stages")).to_contain_text("Talker")
+        expect(page.locator("#stages")).to_contain_text("Code2Wav")

@@ -1,11 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { Recorder } from "../../static/scripts/measure/recorder.js";
 import { Answers } from "../../static/scripts/realtime/answers.js";
 import { MOST_ATTEMPTS, delayBefore } from "../../static/scripts/realtime/backoff.js";
 import { Connection } from "../../static/scripts/realtime/connection.js";
 import { sessionOf, turnDetection } from "../../static/scripts/realtime/session-settings.js";
 import { Transcript } from "../../static/scripts/realtime/transcript.js";
+import { TurnClock } from "../../static/scripts/realtime/turn-clock.js";
 import { Pace, WordClock } from "../../static/scripts/realtime/word-clock.js";
 
 /** An output that notes what it is told. */
@@ -90,6 +92,31 @@ test("what another part of the page plays is none of its business", () => {
   const { output, sent } = answering();
   output.say("flushed", "speak-1", 3);
   assert.deepEqual(sent, []);
+});
+
+test("an answer is measured from the end of the person's turn", async () => {
+  let now = 1000;
+  const recorder = new Recorder(() => now);
+  const stages = [{ stage: "talker", steps: 3 }];
+  const clock = new TurnClock(recorder, { clock: () => now, readStages: () => ({ until: async () => stages }) });
+  const at = (time, event) => {
+    now = time;
+    clock.follow(event);
+  };
+  at(1000, { type: "input_audio_buffer.speech_stopped" });
+  at(1100, { type: "response.created", response: { id: "r" } });
+  at(1290, { type: "response.output_item.added", response_id: "r", item: { id: "i", type: "message" } });
+  at(1300, { type: "response.output_audio_transcript.delta", item_id: "i", delta: "Good morning." });
+  at(1450, delta("r", "i"));
+  at(1500, delta("r", "i"));
+  at(1600, { type: "response.done", response: { id: "r", status: "completed" } });
+  await new Promise(setImmediate);
+  const utterance = recorder.find("i");
+  assert.equal(utterance.firstSoundMilliseconds, 450);
+  assert.deepEqual(utterance.spans().map(({ name, start, end }) => [name, start, end]), [["ear", 0, 100], ["thinker", 100, 300], ["talker", 300, 450]]);
+  assert.equal(utterance.text, "Good morning.");
+  assert.equal(utterance.stages, stages);
+  assert.deepEqual(utterance.gaps, [50]);
 });
 
 test("a conversation is read from its events", () => {

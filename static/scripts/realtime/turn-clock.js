@@ -1,10 +1,13 @@
 /** Measures each answer of a conversation, from the end of the person's turn. */
 
+import { readStages } from "../api/stage-use.js";
 import { fromBase64 } from "../audio/pcm.js";
 
 export class TurnClock {
   #recorder;
   #clock;
+  #readStages;
+  #stages = null;
   #endedAt = null;
   #createdAt = null;
   #utterances = new Map();
@@ -12,11 +15,12 @@ export class TurnClock {
 
   /**
    * @param {import("../measure/recorder.js").Recorder} recorder
-   * @param {() => number} [clock] Milliseconds.
+   * @param {{readStages?: typeof readStages, clock?: () => number}} [options] The clock gives milliseconds.
    */
-  constructor(recorder, clock = () => performance.now()) {
+  constructor(recorder, options = {}) {
     this.#recorder = recorder;
-    this.#clock = clock;
+    this.#readStages = options.readStages ?? readStages;
+    this.#clock = options.clock ?? (() => performance.now());
   }
 
   /** The person's turn has ended. */
@@ -35,6 +39,7 @@ export class TurnClock {
   #acts = {
     "input_audio_buffer.speech_stopped": () => this.turnEnded(),
     "response.created": () => {
+      this.#stages = this.#readStages();
       this.#createdAt = this.#clock();
     },
     "response.output_item.added": ({ item, response_id }) => this.#begin(item, response_id),
@@ -75,6 +80,12 @@ export class TurnClock {
     if (utterance === undefined) return;
     this.#texts.delete(utterance.name);
     if (response.status === "failed") utterance.ended(this.#clock(), "failed");
+    this.#noteStages(utterance);
+  }
+
+  async #noteStages(utterance) {
+    utterance.stages = await this.#stages.until();
+    this.#recorder.changed();
   }
 
   #span(utterance, name, since) {

@@ -2,13 +2,13 @@
 
 import { ApiProblem } from "../api/http.js";
 import { fetchSpeech, streamSpeech } from "../api/speech.js";
+import { readStages } from "../api/stage-use.js";
 import { toWav } from "../audio/pcm.js";
 import { byId, milliseconds, seconds } from "../dom.js";
 import { keep } from "../preferences.js";
 import { SpokenText } from "../widgets/spoken-text.js";
 import { Waveform } from "../widgets/waveform.js";
 import { saveFile } from "./save-file.js";
-import { readStages } from "./stage-use.js";
 
 const MOST_CHARACTERS = 4096;
 const SAMPLE = `An antiphon is a song in two voices: one calls, the other answers, and neither waits for the end of the verse.

@@ -1,5 +1,6 @@
 /** Watch: how fast the server is and how healthy, at a glance. */
 
+import { readMetrics } from "../api/stage-use.js";
 import { byId } from "../dom.js";
 import { BufferChart } from "../widgets/buffer-chart.js";
 import { showGaps } from "../widgets/gap-histogram.js";
@@ -7,7 +8,6 @@ import { showStages } from "../widgets/stage-table.js";
 import { showTiles } from "../widgets/tiles.js";
 import { Timelines } from "../widgets/timelines.js";
 import { loadTiles, listenerTiles } from "./watch-figures.js";
-import { readMetrics } from "./stage-use.js";
 
 const SERVER_INTERVAL = 2000;
 const PAGE_INTERVAL = 250;

@@ -1,7 +1,7 @@
 /** What the server's stages did while an utterance was made. */
 
-import { address } from "../api/http.js";
-import { Metrics, stageUse } from "../api/metrics.js";
+import { address } from "./http.js";
+import { Metrics, stageUse } from "./metrics.js";
 
 /** Reads the server's metrics. @returns {Promise<Metrics | null>} */
 export async function readMetrics() {
@@ -15,7 +15,7 @@ export async function readMetrics() {
 
 /**
  * Reads the metrics now; `until` reads them again and tells the difference.
- * @returns {{until: () => Promise<import("../api/metrics.js").StageUse[]>}}
+ * @returns {{until: () => Promise<import("./metrics.js").StageUse[]>}}
  */
 export function readStages() {
   const before = readMetrics();
