@@ -45,6 +45,10 @@ class SpeechEngine(Protocol):
         """Ends a request; acknowledged when it returns, harmless when there is none."""
         ...
 
+    async def end_session(self, session: str) -> None:
+        """Forgets a session whose requests fence each other; what is live of it is ended."""
+        ...
+
     def health(self) -> EngineHealth:
         """Whether the engine can serve."""
         ...

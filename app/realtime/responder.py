@@ -58,10 +58,14 @@ class Responder:
         self._tell = tell
         self._responses: dict[str, _Response] = {}
 
-    @property
-    def tasks(self) -> list[asyncio.Task[None]]:
-        """The tasks that are at work."""
-        return [one.task for one in self._responses.values() if one.task is not None]
+    async def join(self) -> None:
+        """Stops whatever is at work; the engine has let go of all of it when this returns."""
+        tasks = [one.task for one in self._responses.values() if one.task is not None]
+        for task in tasks:
+            # Cancelling twice would cut short the wait for the engine's acknowledgement.
+            if not task.cancelling():
+                task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     def open(self, plan: ResponsePlan) -> None:
         """Tells the client that there is a response."""
@@ -118,8 +122,9 @@ class Responder:
     def stop(self, response_id: str) -> None:
         """Aborts a response in the engine; `WorkLeft` says when nothing is left of it."""
         response = self._responses.get(response_id)
-        if response is not None and response.task is not None:
-            response.task.cancel()
+        task = None if response is None else response.task
+        if task is not None and not task.cancelling():
+            task.cancel()
 
     def made(self, made: SoundMade | TextMade | CallMade) -> None:
         """Passes on what the engine made, unless its response has ended for the client."""

@@ -151,11 +151,9 @@ class Session:
         self.timers.close()
         self.step(SessionClosed())
         self.stage.outbox.close(closing)
-        tasks = self.responder.tasks
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await self.hearing.close()
+        await self.responder.join()
+        ending = asyncio.ensure_future(self.services.engine.end_session(self.id))
+        await asyncio.gather(self.hearing.close(), ending, return_exceptions=True)
         self.services.metrics.sessions.dec()
 
     def step(self, event: Event) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from app.audio.wire_formats import WireEncoder, WireFormat
 from app.audio.worker import CodecPool, StreamEncoder
 from app.engine_port import SpeechEngine
+from app.realtime.closing import surely_closing
 from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone
 from app.realtime.outbox import Outbox
 from engine import (
@@ -74,7 +74,7 @@ class ResponseWork:
         self._order.tell(WorkDone(self._response_id, self._usage, error))
 
     async def _make(self) -> StageError | None:
-        async with aclosing(self._order.engine.generate(self._order.request)) as chunks:
+        async with surely_closing(self._order.engine.generate(self._order.request)) as chunks:
             async for chunk in chunks:
                 if chunk.error is not None:
                     return chunk.error

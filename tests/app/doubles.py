@@ -78,6 +78,9 @@ class HummingEngine:
     async def abort(self, request_id: str) -> None:
         self.live.discard(request_id)
 
+    async def end_session(self, session: str) -> None:
+        pass
+
     async def close(self) -> None:
         self.closed = True
 

@@ -160,7 +160,7 @@ async def test_cancelling(conversing_server: str) -> None:
         await talk.say("Say hello.")
         await talk.connection.response.create(response={"output_modalities": ["text"]})
         done = await talk.until("response.done")
-        assert done.response.status == "completed"
+        assert done.response.status in ("completed", "incomplete")
         assert done.response.output[0].content[0].text
 
 

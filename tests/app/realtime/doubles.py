@@ -142,7 +142,8 @@ class RoteEngine:
 
 
 def _called(chat: Chat) -> str | None:
-    if not chat.tools or chat.messages[-1].role == "tool" or chat.tool_choice in ("none", "auto"):
+    last = chat.messages[-1].role if chat.messages else None
+    if not chat.tools or last == "tool" or chat.tool_choice in ("none", "auto"):
         return None
     return chat.tools[0].name if chat.tool_choice == "required" else chat.tool_choice
 

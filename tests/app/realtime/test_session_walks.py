@@ -1,0 +1,177 @@
+"""Random clients against a whole session: its actor, its responses and an engine by rote."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry
+
+from app.audio.worker import CodecPool
+from app.realtime.client_events import parse_client_event
+from app.realtime.failure import EventError
+from app.realtime.inbox import ClientErred, ClientSaid, CloseAsked, SocketLost, SocketOpened
+from app.realtime.metrics import RealtimeMetrics
+from app.realtime.outbox import Closing, Outbox
+from app.realtime.services import Services
+from app.realtime.session import Session
+from app.realtime.session_config import SessionConfig
+from app.settings import Settings
+from tests.app.realtime.conversing import check
+from tests.app.realtime.doubles import RoteEngine
+
+TOOL = {"type": "function", "name": "look", "parameters": {}}
+
+
+def said(text: str, **fields: Any) -> dict[str, Any]:
+    item = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}
+    return {"type": "conversation.item.create", "item": {**item, **fields}}
+
+
+EVENTS: list[dict[str, Any]] = [
+    said("hello"),
+    said("LONG"),
+    said("please FAIL now"),
+    said("twin", id="twin"),
+    {"type": "response.create"},
+    {"type": "response.create"},
+    {"type": "response.create", "response": {"output_modalities": ["text"]}},
+    {"type": "response.create", "response": {"tools": [TOOL], "tool_choice": "required"}},
+    {"type": "response.create", "response": {"conversation": "none", "metadata": {"a": "b"}}},
+    {"type": "response.create", "response": {"max_output_tokens": 2}},
+    {"type": "response.cancel"},
+    {"type": "response.cancel"},
+    {"type": "conversation.item.delete", "item_id": "twin"},
+    {"type": "conversation.item.retrieve", "item_id": "twin"},
+    {"type": "input_audio_buffer.append", "audio": "AAAA"},
+    {"type": "input_audio_buffer.commit"},
+    {"type": "input_audio_buffer.clear"},
+    {"type": "session.update", "session": {"audio": {"input": {"turn_detection": None}}}},
+    {"type": "session.update", "session": {"instructions": "x"}},
+    {"type": "nonsense"},
+    {"type": "truncate the answer"},
+    {"type": "delete the answer"},
+]
+
+STEPS = st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 3)), min_size=1, max_size=25)
+
+
+class Walk:
+    """One session, told things at random."""
+
+    def __init__(self) -> None:
+        self.engine = RoteEngine(pace=0.0005)
+        services = Services(
+            Settings(),
+            self.engine,
+            CodecPool(1),
+            RealtimeMetrics(CollectorRegistry()),
+            ear=None,
+        )
+        self.session = Session(services, SessionConfig("rote", "low"), "")
+        self.outbox: Outbox = self.session.new_outbox()
+        self.events: list[dict[str, Any]] = []
+
+    async def walk(self, steps: list[tuple[dict[str, Any], int]]) -> None:
+        before = asyncio.all_tasks()
+        actor = asyncio.create_task(self.session.run())
+        self.session.tell(SocketOpened(self.outbox))
+        reading = asyncio.create_task(self.read())
+        for event, pause in steps:
+            await self.say(event)
+            await asyncio.sleep(0.001 * pause)
+        closing = CloseAsked(Closing(1000, "done"))
+        for _ in range(2):
+            self.session.tell(closing)
+        await actor
+        self.session.tell(SocketLost(self.outbox))
+        await reading
+        assert self.engine.live == set()
+        assert asyncio.all_tasks() == before, "a task outlived its session"
+
+    async def read(self) -> None:
+        while (frame := await self.outbox.take()) is not None:
+            self.events.append(json.loads(frame.text))
+
+    async def say(self, event: dict[str, Any]) -> None:
+        answers = [e for e in self.events if e["type"] == "response.output_audio.delta"]
+        if event["type"] == "truncate the answer":
+            item = answers[-1]["item_id"] if answers else "none"
+            event = {"type": "conversation.item.truncate", "item_id": item, "audio_end_ms": 300}
+        elif event["type"] == "delete the answer":
+            item = answers[-1]["item_id"] if answers else "none"
+            event = {"type": "conversation.item.delete", "item_id": item}
+        try:
+            parsed = parse_client_event(json.dumps(event))
+        except EventError as refusal:
+            await self.session.tell_from_client(ClientErred(self.outbox, refusal))
+        else:
+            await self.session.tell_from_client(ClientSaid(self.outbox, parsed, b"\0\0\0"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_what_clients_see_is_well_formed(steps: list[tuple[dict[str, Any], int]]) -> None:
+    async def walk() -> list[dict[str, Any]]:
+        world = Walk()
+        await world.walk(steps)
+        return world.events
+
+    events = asyncio.run(walk())
+    for event in events:
+        check(event)
+    _each_response_ends_once(events)
+    _each_added_has_its_done(events)
+    _deltas_make_the_whole(events)
+
+
+def _each_response_ends_once(events: list[dict[str, Any]]) -> None:
+    live: dict[str, str | None] = {}
+    ended: set[str] = set()
+    for event in events:
+        kind = event["type"]
+        if kind == "response.created":
+            response = event["response"]
+            conversation = response["conversation_id"]
+            assert conversation is None or conversation not in live.values()
+            live[response["id"]] = conversation
+        elif kind == "response.done":
+            assert event["response"]["id"] in live
+            del live[event["response"]["id"]]
+            ended.add(event["response"]["id"])
+        elif kind.startswith("response."):
+            assert event["response_id"] in live, f"{kind} outside of its response"
+    assert live == {}
+
+
+def _each_added_has_its_done(events: list[dict[str, Any]]) -> None:
+    for name, key in [
+        ("response.output_item", lambda e: e["item"]["id"]),
+        ("conversation.item", lambda e: e["item"]["id"]),
+        ("response.content_part", lambda e: (e["item_id"], e["content_index"])),
+    ]:
+        added = [key(e) for e in events if e["type"] == f"{name}.added"]
+        done = [key(e) for e in events if e["type"] == f"{name}.done"]
+        assert sorted(added) == sorted(done)
+
+
+def _deltas_make_the_whole(events: list[dict[str, Any]]) -> None:
+    for done in events:
+        if done["type"] == "response.output_text.done":
+            deltas = [
+                e["delta"]
+                for e in events
+                if e["type"] == "response.output_text.delta" and e["item_id"] == done["item_id"]
+            ]
+            assert "".join(deltas) == done["text"]
+        elif done["type"] == "response.output_audio_transcript.done":
+            deltas = [
+                e["delta"]
+                for e in events
+                if e["type"] == "response.output_audio_transcript.delta"
+                and e["item_id"] == done["item_id"]
+            ]
+            assert "".join(deltas).startswith(done["transcript"])
