@@ -10,25 +10,24 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import torch
 import vllm
 from vllm import envs
 
-from engine.deploy_config import StageDeployment
-from engine.pipeline_config import load_pipeline
+from engine.deploy_config import DeployConfig, StageDeployment
+from engine.pipeline_config import Models, PipelineConfig, StageKind, load_pipeline
 
 logger = logging.getLogger(__name__)
 
-LOWEST_PRIORITY = 19
 MARKERS = "antiphon"
 
 
@@ -88,15 +87,51 @@ def run_jobs(jobs: Sequence[CompileJob]) -> subprocess.Popen[bytes] | None:
         return None
     names = ", ".join(job.stage for job in jobs)
     logger.info("Compiling for the next start, at low priority: %s.", names)
-    script = [sys.executable, "-m", "engine.compiled", "--jobs"]
     commands = json.dumps([job.command() for job in jobs])
     return subprocess.Popen(
-        [*script, commands],
+        [sys.executable, "-m", "engine.compile_queue", commands],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def compile_ahead_of(
+    pipeline: PipelineConfig,
+    models: Models,
+    deploy: DeployConfig,
+    progress: Callable[[str], None],
+) -> subprocess.Popen[bytes] | None:
+    """Has every stage that runs uncompiled now compiled for the next start.
+
+    Returns:
+        The background process, if there is anything to do.
+    """
+    jobs = []
+    for stage in pipeline.stages:
+        model, deployment = models[stage.name], deploy.stage(stage.name)
+        if stage.kind is StageKind.AUTOREGRESSIVE and wants_compiling(model, deployment):
+            jobs.append(CompileJob(pipeline.name, stage.name, model, deployment))
+    if jobs:
+        names = ", ".join(job.stage for job in jobs)
+        progress(f"Serving uncompiled; compiling for the next start: {names}")
+    return run_jobs(jobs)
+
+
+def wants_compiling(model: Path, deployment: StageDeployment) -> bool:
+    """Whether a stage runs eager now but should be compiled for the next start."""
+    made = marker(model, resolve_dtype(deployment.dtype), deployment.max_requests)
+    return deployment.compile == "auto" and not made.exists()
+
+
+def resolve_dtype(
+    dtype: Literal["auto", "float32", "float16", "bfloat16"],
+) -> Literal["float32", "float16", "bfloat16"]:
+    """What `auto` means on this processor; other names are kept."""
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if torch.cpu._is_avx512_bf16_supported() else "float32"
 
 
 def compile_stage(job: CompileJob) -> None:
@@ -106,17 +141,12 @@ def compile_stage(job: CompileJob) -> None:
     stage.build(job.model, deployment).close()
 
 
-def main(arguments: Sequence[str]) -> int:
-    """The background process: either a list of commands, or one job."""
-    os.nice(LOWEST_PRIORITY)
-    if arguments[0] == "--jobs":
-        return max(subprocess.call(command) for command in json.loads(arguments[1]))
+def main(arguments: Sequence[str]) -> None:
+    """Compiles the one stage that the command names."""
     pipeline, stage, model, deployment = arguments
-    compile_stage(
-        CompileJob(pipeline, stage, Path(model), StageDeployment.model_validate_json(deployment))
-    )
-    return 0
+    job = CompileJob(pipeline, stage, Path(model), StageDeployment.model_validate_json(deployment))
+    compile_stage(job)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    main(sys.argv[1:])

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import torch
 from vllm.engine.arg_utils import EngineArgs
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
-from engine.compiled import marker
+from engine.compiled import marker, resolve_dtype
 from engine.deploy_config import StageDeployment
 from engine.scheduler import OmniARScheduler
 
@@ -111,18 +110,3 @@ def key_value_blocks_in_use(core: EngineCore) -> int:
     """Blocks of the KV cache that requests hold; the null block is not counted."""
     pool = scheduler_of(core).kv_cache_manager.block_pool
     return int(pool.num_gpu_blocks - 1 - pool.get_num_free_blocks())
-
-
-def wants_compiling(model: Path, deployment: StageDeployment) -> bool:
-    """Whether a stage runs eager now but should be compiled for the next start."""
-    made = marker(model, resolve_dtype(deployment.dtype), deployment.max_requests)
-    return deployment.compile == "auto" and not made.exists()
-
-
-def resolve_dtype(
-    dtype: Literal["auto", "float32", "float16", "bfloat16"],
-) -> Literal["float32", "float16", "bfloat16"]:
-    """What `auto` means on this processor; other names are kept."""
-    if dtype != "auto":
-        return dtype
-    return "bfloat16" if torch.cpu._is_avx512_bf16_supported() else "float32"

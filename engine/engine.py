@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import signal
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
@@ -17,14 +14,11 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from engine.admission import WaitingLine
-from engine.chunk import AudioPayload, Chunk
+from engine.chunk import Chunk
 from engine.client_stream import ClientStream
 from engine.connector import InProcessConnector
 from engine.deploy_config import DeployConfig, load_deploy_config
 from engine.errors import (
-    EngineClosedError,
-    EngineOverloadedError,
     ErrorCode,
     InvalidRequestError,
     StageError,
@@ -33,7 +27,8 @@ from engine.host import Host
 from engine.live_request import LiveRequest, Submission
 from engine.metrics import EngineMetrics
 from engine.orchestrator import Orchestrator
-from engine.pipeline_config import CLIENT, Models, PipelineConfig, StageKind, load_pipeline
+from engine.pipeline_config import CLIENT, Models, PipelineConfig, load_pipeline
+from engine.processes import end_process_group
 from engine.request import (
     EngineHealth,
     OmniRequest,
@@ -43,25 +38,12 @@ from engine.request import (
     TextReport,
 )
 from engine.stage import ReplicaSlot, StageRuntime
+from engine.turns import Turns
+from engine.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 10.0
-
-
-@dataclass(slots=True)
-class _Ticket:
-    """One request's place in the waiting line.
-
-    Attributes:
-        turn: Set when the wait is over.
-        submitted: Whether the stages have it.
-        aborted: Whether it was ended before that.
-    """
-
-    turn: asyncio.Event = field(default_factory=asyncio.Event)
-    submitted: bool = False
-    aborted: bool = False
 
 
 class AsyncOmniEngine:
@@ -93,9 +75,7 @@ class AsyncOmniEngine:
         self._orchestrator = Orchestrator(
             pipeline, models, self._runtimes, self._connector, self._metrics, time.monotonic
         )
-        admission = deploy.admission
-        self._line = WaitingLine(admission.max_running, admission.max_waiting)
-        self._tickets: dict[str, _Ticket] = {}
+        self._turns = Turns(deploy.admission)
         self._closed = False
         self.description: PipelineDescription = pipeline.describe(models)
         self._add_gauges()
@@ -138,28 +118,18 @@ class AsyncOmniEngine:
                 await asyncio.wrap_future(host.call(runtime.start))
             host.call(partial(host.adopt, engine._orchestrator)).result(CLOSE_SECONDS)
             progress("Warming up: speaking a first sentence")
-            await engine._warm_up()
+            await warm_up(engine.generate, config.routes, config.warm_up_text)
             if compile_ahead:
-                engine._compiler = await asyncio.to_thread(engine._compile_ahead, progress)
+                # Imports torch, which starting the stages has done by now.
+                from engine.compiled import compile_ahead_of
+
+                engine._compiler = await asyncio.to_thread(
+                    compile_ahead_of, config, models, deployment, progress
+                )
         except BaseException:
             await engine.close()
             raise
         return engine
-
-    def _compile_ahead(self, progress: Callable[[str], None]) -> Popen[bytes] | None:
-        # Imports torch, which starting the stages has done by now.
-        from engine.compiled import CompileJob, run_jobs
-        from engine.core import wants_compiling
-
-        jobs = []
-        for stage in self._pipeline.stages:
-            model, deployment = self._models[stage.name], self._deploy.stage(stage.name)
-            if stage.kind is StageKind.AUTOREGRESSIVE and wants_compiling(model, deployment):
-                jobs.append(CompileJob(self._pipeline.name, stage.name, model, deployment))
-        if jobs:
-            names = ", ".join(job.stage for job in jobs)
-            progress(f"Serving uncompiled; compiling for the next start: {names}")
-        return run_jobs(jobs)
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -178,7 +148,7 @@ class AsyncOmniEngine:
             and self._host.alive
             and all(status is StageStatus.READY for status in stages.values())
         )
-        return EngineHealth(ready, stages, self._line.running, self._line.waiting)
+        return EngineHealth(ready, stages, self._turns.running, self._turns.waiting)
 
     async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
         """Runs a request and gives its chunks as they are made.
@@ -193,11 +163,12 @@ class AsyncOmniEngine:
         """
         started = time.monotonic()
         self._check(request)
-        ticket = self._enter(request)
+        ticket = self._turns.enter(request)
         live: LiveRequest | None = None
         stream = ClientStream(self._loop, partial(self._host.post, _nothing))
         try:
-            await self._wait_for_turn(request, ticket, started)
+            await self._turns.wait(request, ticket)
+            self._metrics.admission_wait.observe(time.monotonic() - started)
             if ticket.aborted:
                 yield _aborted_in_line(request)
                 return
@@ -212,7 +183,7 @@ class AsyncOmniEngine:
                 ending = self._host.call(partial(self._cancel, request.request_id))
             stream.release()
             request.text.abandon()
-            self._leave(request.request_id)
+            self._turns.leave(request.request_id)
             if ending is not None:
                 await asyncio.shield(asyncio.wrap_future(ending))
 
@@ -224,50 +195,6 @@ class AsyncOmniEngine:
                 "route", f"There is no route {request.route!r}; this pipeline has {routes}."
             )
 
-    def _enter(self, request: OmniRequest) -> _Ticket:
-        if self._closed:
-            raise EngineClosedError
-        if request.request_id in self._tickets:
-            raise InvalidRequestError(
-                "request_id", f"A request {request.request_id!r} is live already; use a new one."
-            )
-        entered = self._line.enter(request.request_id, request.tenant)
-        if entered is None:
-            raise EngineOverloadedError(
-                "Too many requests are running and waiting; try again later.",
-                self._deploy.admission.retry_after,
-            )
-        ticket = self._tickets[request.request_id] = _Ticket()
-        if entered:
-            ticket.turn.set()
-        return ticket
-
-    async def _wait_for_turn(self, request: OmniRequest, ticket: _Ticket, started: float) -> None:
-        try:
-            async with asyncio.timeout(self._deadline(request)):
-                await ticket.turn.wait()
-        except TimeoutError:
-            raise EngineOverloadedError(
-                "The request's deadline passed while it waited for its turn.",
-                self._deploy.admission.retry_after,
-            ) from None
-        if self._closed:
-            raise EngineClosedError
-        self._metrics.admission_wait.observe(time.monotonic() - started)
-
-    def _leave(self, request_id: str) -> None:
-        self._tickets.pop(request_id, None)
-        self._give_way(request_id)
-
-    def _give_way(self, request_id: str) -> None:
-        for admitted in self._line.leave(request_id):
-            self._tickets[admitted].turn.set()
-
-    def _deadline(self, request: OmniRequest) -> float:
-        if request.deadline is None:
-            return self._deploy.admission.deadline
-        return request.deadline
-
     async def _submit(
         self, request: OmniRequest, stream: ClientStream, started: float
     ) -> LiveRequest:
@@ -277,7 +204,7 @@ class AsyncOmniEngine:
             route=request.route,
             parameters=request.parameters,
             started=started,
-            deadline_at=started + self._deadline(request),
+            deadline_at=started + self._turns.deadline(request),
             on_chunk=stream.notify,
             on_text_consumed=partial(self._text_consumed, request.text),
         )
@@ -323,11 +250,7 @@ class AsyncOmniEngine:
 
     async def abort(self, request_id: str) -> None:
         """Ends a request: when this returns, it is in no queue, batch or KV block; idempotent."""
-        ticket = self._tickets.get(request_id)
-        if ticket is not None and not ticket.submitted:
-            ticket.aborted = True
-            ticket.turn.set()
-            self._give_way(request_id)
+        self._turns.abort(request_id)
         await asyncio.wrap_future(self._host.call(partial(self._cancel, request_id)))
 
     async def end_session(self, session: str) -> None:
@@ -339,45 +262,24 @@ class AsyncOmniEngine:
         if self._closed:
             return
         self._closed = True
-        if self._compiler is not None and self._compiler.poll() is None:
-            # It leads a process group of its own, in which the compiler's workers are too.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._compiler.pid, signal.SIGTERM)
-            await asyncio.to_thread(self._compiler.wait)
-        for ticket in self._tickets.values():
-            ticket.turn.set()
+        if self._compiler is not None:
+            await asyncio.to_thread(end_process_group, self._compiler)
+        self._turns.close()
+        ending = partial(
+            self._orchestrator.close, ErrorCode.SHUTTING_DOWN, "The engine is shutting down."
+        )
+        self._host.post(ending)
         for runtime in self._runtimes:
-            if self._host.alive:
-                self._host.post(
-                    partial(
-                        self._orchestrator.close,
-                        ErrorCode.SHUTTING_DOWN,
-                        "The engine is shutting down.",
-                    )
-                )
-                with contextlib.suppress(TimeoutError):
-                    closing = asyncio.wrap_future(self._host.call(runtime.close))
-                    await asyncio.wait_for(closing, CLOSE_SECONDS)
+            with contextlib.suppress(TimeoutError):
+                closing = asyncio.wrap_future(self._host.call(runtime.close))
+                await asyncio.wait_for(closing, CLOSE_SECONDS)
         await asyncio.to_thread(self._host.close, CLOSE_SECONDS)
-
-    async def _warm_up(self) -> None:
-        """Speaks a sentence through every stage, so that the first client does not wait."""
-        request = OmniRequest("warm-up", TextInput.whole(self._pipeline.warm_up_text))
-        seconds = 0.0
-        async with contextlib.aclosing(self.generate(request)) as chunks:
-            async for chunk in chunks:
-                if chunk.error is not None:
-                    raise RuntimeError(f"Warming up failed: {chunk.error.message}")
-                if isinstance(chunk.payload, AudioPayload):
-                    seconds += chunk.payload.seconds
-        if seconds == 0.0:
-            raise RuntimeError("Warming up made no sound.")
 
     def _add_gauges(self) -> None:
         gauge = self._metrics.gauge
         live: dict[str, Any] = self._orchestrator.live
-        gauge("antiphon_requests_running", "Requests at work.", lambda: self._line.running)
-        gauge("antiphon_requests_waiting", "Requests in line.", lambda: self._line.waiting)
+        gauge("antiphon_requests_running", "Requests at work.", lambda: self._turns.running)
+        gauge("antiphon_requests_waiting", "Requests in line.", lambda: self._turns.waiting)
         gauge("antiphon_requests_live", "Requests inside the stages.", lambda: len(live))
         gauge("antiphon_edges_open", "Open channels.", lambda: len(self._connector))
         gauge(

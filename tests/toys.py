@@ -389,9 +389,9 @@ async def assert_empty(engine: AsyncOmniEngine) -> None:
     def left(orchestrator: Orchestrator) -> dict[str, int]:
         counts = {
             "live": len(orchestrator.live),
-            "tickets": len(engine._tickets),
-            "running": engine._line.running,
-            "waiting": engine._line.waiting,
+            "tickets": len(engine._turns.tickets),
+            "running": engine._turns.running,
+            "waiting": engine._turns.waiting,
             "channels": len(engine._connector),
         }
         for runtime in orchestrator.runtimes:

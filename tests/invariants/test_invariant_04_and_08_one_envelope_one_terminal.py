@@ -204,7 +204,7 @@ async def test_invariant_08_closing_the_engine_ends_who_runs_and_who_waits(
         asyncio.ensure_future(collect(engine, request(f"r{i}", text[i]))) for i in range(30)
     ]
     await text[0].write("begun")
-    await until(engine, lambda _: len(engine._tickets) == 30)
+    await until(engine, lambda _: len(engine._turns.tickets) == 30)
     await until_idle(engine)
     assert engine.health().running == 24
     assert engine.health().waiting == 6
