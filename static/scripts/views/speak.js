@@ -29,7 +29,7 @@ export class SpeakView {
   #voice = byId("speak-voice");
   #speed = byId("speak-speed");
   #format = byId("speak-format");
-  #meter = new Waveform(byId("speak-meter"), { sides: ["them"] });
+  #meter = new Waveform(byId("speak-meter"));
   #running = null;
   #last = null;
 

@@ -26,7 +26,7 @@ export class TalkView {
   #interrupt = byId("talk-interrupt");
   #commit = byId("talk-commit");
   #settings = new TalkSettingsForm();
-  #waveform = new Waveform(byId("talk-waveform"));
+  #waveform = new Waveform(byId("talk-waveform"), { middle: 176 });
   #log;
   #microphone;
   #session = null;

@@ -4,7 +4,7 @@ import { make } from "../dom.js";
 import { histogram } from "../measure/statistics.js";
 
 const EDGES = [20, 50, 100, 150, 200, 300, 500, 1000];
-const LABELS = [...EDGES.map((edge) => `≤${edge}`), ">1 s"];
+const LABELS = [...EDGES.map((edge) => (edge < 1000 ? `≤${edge}` : "≤1 s")), ">1 s"];
 
 /**
  * @param {HTMLElement} element

@@ -1,4 +1,4 @@
-/** A band of sound: the person's level above the line, Antiphon's below it, flowing toward the past. */
+/** A band of sound that flows from its middle outward: the person's to the left, Antiphon's to the right. */
 
 const BAR = 3;
 const PITCH = 6;
@@ -6,7 +6,7 @@ const HISTORY = 400;
 
 export class Waveform {
   #canvas;
-  #sides;
+  #middle;
   #bars = [];
   #current = { you: 0, them: 0 };
   #colours = {};
@@ -16,11 +16,12 @@ export class Waveform {
 
   /**
    * @param {HTMLCanvasElement} canvas
-   * @param {{sides?: ("you" | "them")[]}} [options]
+   * @param {{middle?: number}} [options] Pixels that are kept free in the middle; without it, Antiphon's sound alone
+   *   flows from the right to the left.
    */
-  constructor(canvas, { sides = ["you", "them"] } = {}) {
+  constructor(canvas, { middle } = {}) {
     this.#canvas = canvas;
-    this.#sides = sides;
+    this.#middle = middle;
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(canvas);
   }
@@ -81,24 +82,29 @@ export class Waveform {
   }
 
   #paint(context, width, height) {
-    const both = this.#sides.length > 1;
-    const middle = both ? height / 2 : height;
     context.fillStyle = this.#colours.line;
-    context.fillRect(0, both ? middle - 0.5 : height - 1, width, 1);
-    const reach = both ? middle - 2 : height - 2;
+    context.fillRect(0, height / 2 - 0.5, width, 1);
+    if (this.#middle === undefined) {
+      this.#paintSide(context, "them", { begin: width, direction: -1, length: width, height });
+      return;
+    }
+    const length = (width - this.#middle) / 2;
+    this.#paintSide(context, "you", { begin: length, direction: -1, length, height });
+    this.#paintSide(context, "them", { begin: width - length, direction: 1, length, height });
+  }
+
+  /** Paints one side's past, the newest at its beginning. */
+  #paintSide(context, side, { begin, direction, length, height }) {
+    context.fillStyle = this.#colours[side];
     for (let age = 0; age < this.#bars.length; age += 1) {
-      const x = width - (age + 1) * PITCH;
-      if (x < -BAR) break;
-      const bar = this.#bars[this.#bars.length - 1 - age];
-      context.globalAlpha = Math.max(0.12, 1 - (age * PITCH) / width);
-      for (const side of this.#sides) {
-        const size = heightOf(bar[side]) * reach;
-        if (size < 1) continue;
-        context.fillStyle = this.#colours[side];
-        context.beginPath();
-        context.roundRect(x, side === "you" || !both ? middle - 1 - size : middle + 1, BAR, size, BAR / 2);
-        context.fill();
-      }
+      const distance = age * PITCH + BAR;
+      if (distance > length) break;
+      const size = heightOf(this.#bars[this.#bars.length - 1 - age][side]) * height;
+      if (size < 1) continue;
+      context.globalAlpha = Math.max(0.1, 1 - distance / length);
+      context.beginPath();
+      context.roundRect(begin + direction * distance - BAR / 2, (height - size) / 2, BAR, size, BAR / 2);
+      context.fill();
     }
     context.globalAlpha = 1;
   }
