@@ -18,7 +18,10 @@ ENVIRONMENT := .venv
 BIN := $(ENVIRONMENT)/bin
 SET_UP := $(PYTHON) scripts/set_up.py --environment $(ENVIRONMENT) --backend $(EXTRA)
 SERVER_PACKAGES := libnuma.so.1:libnuma1
-TEST_PACKAGES := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium node:nodejs g++:g++
+TEST_PACKAGES := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium g++:g++
+
+# The demo's logic is tested with the Node.js inside Playwright: Debian 12's own is too old for it.
+NODE_FOLDER := 'import playwright; print(playwright.__path__[0] + "/driver")'
 
 .PHONY: help setup setup-development system-packages system-packages-for-tests
 .PHONY: serve test lint format doctor clean
@@ -30,7 +33,7 @@ setup: system-packages  ## makes the environment .venv with everything the serve
 	@$(SET_UP)
 
 setup-development: system-packages
-	@$(SET_UP) --extra dev
+	@$(SET_UP) --extra dev --extra recipes
 
 system-packages:
 	@scripts/install_system_packages.sh "the server" $(SERVER_PACKAGES)
@@ -43,9 +46,9 @@ serve: setup  ## sets up, prepares the models and starts the server on 127.0.0.1
 	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) $(ARGUMENTS)
 
 test: system-packages-for-tests lint  ## installs what the tests need, then checks and tests it all
-	@$(BIN)/antiphon models fetch --for test
+	@$(BIN)/antiphon models fetch --for serve --for conversation --for test
 	@echo "Running the tests."
-	@$(BIN)/python -m pytest $(TESTS)
+	@PATH="$$($(BIN)/python -c $(NODE_FOLDER)):$$PATH" $(BIN)/python -m pytest $(TESTS)
 
 lint: setup-development  ## checks style and types
 	@echo "Checking style and types."

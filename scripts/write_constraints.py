@@ -3,17 +3,17 @@
 To move to newer packages: change the versions in `pyproject.toml`, then make the two files anew.
 
 For the CPU, install into a fresh environment without constraints and write down what it holds (of
-that, only what Antiphon and its `dev` extra need). The repair comes after that, since it removes a
+that, only what Antiphon and its extras need). The repair comes after that, since it removes a
 package that is to be pinned all the same. Then try it: `make test`.
 
-    .venv/bin/python -m pip install --editable '.[cpu,dev]'
-    .venv/bin/python scripts/write_constraints.py installed cpu dev > constraints/cpu.txt
+    .venv/bin/python -m pip install --editable '.[cpu,dev,recipes]'
+    .venv/bin/python scripts/write_constraints.py installed cpu dev recipes > constraints/cpu.txt
     .venv/bin/python scripts/repair_environment.py
 
 For CUDA, let pip resolve without installing, which needs no GPU and fetches little:
 
     .venv/bin/python -m pip install --dry-run --ignore-installed --quiet --report report.json \
-        '.[cuda,dev]'
+        '.[cuda,dev,recipes]'
     .venv/bin/python scripts/write_constraints.py resolved report.json > constraints/cuda.txt
 """
 
