@@ -6,7 +6,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Playwright, sync_playwright
+from playwright.sync_api import Browser, Playwright, expect, sync_playwright
 
 from app.settings import default_static_folder
 from tests.app.doubles import HummingEngine
@@ -14,6 +14,8 @@ from tests.app.serving import Serving, serving
 from tests.browser.browsing import CHROMIUM, FAKE_MICROPHONE, chromium
 
 FOLDER = Path(__file__).parent
+
+expect.set_options(timeout=20_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

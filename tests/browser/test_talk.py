@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,54 @@ def test_the_microphone_can_be_muted_and_the_conversation_ended(
         page.click("#talk-toggle")
         expect(state).to_have_text("Press to talk")
         expect(page.locator(".notice")).to_contain_text("does not listen")
+
+
+def test_a_microphone_that_goes_away_is_replaced(browser: Browser, rote: Serving) -> None:
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        page.click("#talk-toggle")
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+        page.evaluate("seen.microphones[0].dispatchEvent(new Event('ended'))")
+        expect(page.locator("[data-topic=microphone]")).to_contain_text("Now listening with")
+        assert watched.seen("microphones.length") == 2
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+
+
+def test_the_person_can_say_that_the_turn_is_over(
+    playwright: Playwright, hearing: Serving, recordings: Path
+) -> None:
+    with (
+        chromium(playwright, *_microphone(recordings / "question.wav")) as browser,
+        browsing(browser, f"{hearing.base_url}/#talk") as watched,
+    ):
+        page = watched.page
+        page.check("input[value=manual]")
+        page.click("#talk-toggle")
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+        page.wait_for_timeout(5000)
+        assert page.locator(".turn").count() == 0, "nothing is decided for the person"
+        page.click("#talk-commit")
+        expect(page.locator(".turn[data-side=you]")).to_contain_text("weather")
+        expect(page.locator(".turn[data-side=them]")).to_contain_text("You said:")
+
+
+def test_a_server_that_has_forgotten_the_conversation_is_told_it(browser: Browser) -> None:
+    folder = default_static_folder()
+    engine = RoteEngine()
+    with ExitStack() as stack:
+        with serving(RoteEngine(), static_folder=folder, ear=False) as first:  # type: ignore[arg-type]
+            port = int(first.base_url.rpartition(":")[2])
+            opened = browsing(browser, f"{first.base_url}/#talk", forgive=("WebSocket", "net::"))
+            page = stack.enter_context(opened).page
+            _write(page, "my name is Ada")
+            expect(page.locator(".turn[data-side=them]")).to_contain_text("Ada")
+        stack.enter_context(serving(engine, static_folder=folder, ear=False, port=port))  # type: ignore[arg-type]
+        expect(page.locator(".notice")).to_contain_text("told again", timeout=40_000)
+        _write(page, "what is my name")
+        expect(page.locator(".turn[data-side=them]").last).to_contain_text("what is")
+    chat = engine.requests[-1].chat
+    assert chat is not None
+    assert "my name is Ada" in [message.text for message in chat.messages]
 
 
 def test_a_denied_microphone_is_explained_and_writing_still_works(

@@ -1,6 +1,6 @@
 // Runs in the page before its own scripts: notes what tests want to know and changes nothing.
 (() => {
-  const seen = { violations: [], reports: [], frames: [], sockets: [], lit: [] };
+  const seen = { violations: [], reports: [], frames: [], sockets: [], lit: [], microphones: [] };
   window.seen = seen;
   addEventListener("securitypolicyviolation", (event) => seen.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
 
@@ -26,6 +26,16 @@
       });
     }
   };
+
+  const devices = navigator.mediaDevices;
+  const ask = devices?.getUserMedia.bind(devices);
+  if (ask) {
+    devices.getUserMedia = async (constraints) => {
+      const stream = await ask(constraints);
+      seen.microphones.push(stream.getAudioTracks()[0]);
+      return stream;
+    };
+  }
 
   new MutationObserver((changes) => {
     for (const { target } of changes) {

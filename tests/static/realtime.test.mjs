@@ -248,6 +248,29 @@ test("a session that the server ended stays ended, and so does one that the page
   assert.deepEqual(other.seen, [["ended", { code: 1000, reason: "", asked: true }]]);
 });
 
+test("a key that no browser can send ends it with a word about why", () => {
+  const seen = [];
+  const makeSocket = () => {
+    throw new SyntaxError("not a token");
+  };
+  const connection = new Connection(new URL("ws://server/v1/realtime"), { key: "a b", makeSocket });
+  connection.addEventListener("ended", ({ detail }) => seen.push(detail));
+  connection.open();
+  assert.match(seen[0].reason, /API key/);
+});
+
+test("a server that never answered is not asked for ever", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  const { connection, sockets, seen } = connecting();
+  connection.open();
+  for (let round = 0; round < 3; round += 1) {
+    sockets.at(-1).onclose({ code: 1006, reason: "" });
+    context.mock.timers.tick(20_000);
+  }
+  assert.equal(sockets.length, 3);
+  assert.equal(seen.at(-1)[0], "ended");
+});
+
 test("waits grow and are spread", () => {
   const middle = (attempt) => delayBefore(attempt, () => 0.5);
   assert.ok(middle(0) < middle(1) && middle(1) < middle(4));

@@ -45,7 +45,13 @@ export class Connection extends EventTarget {
     if (resuming && this.#lastEvent !== null) url.searchParams.set("after", this.#lastEvent);
     const protocols = ["realtime"];
     if (this.#key) protocols.push(`openai-insecure-api-key.${this.#key}`);
-    const socket = this.#makeSocket(url, protocols);
+    let socket;
+    try {
+      socket = this.#makeSocket(url, protocols);
+    } catch {
+      this.#end(1008, "The API key holds characters that a browser cannot send.", false);
+      return;
+    }
     this.#socket = socket;
     socket.onmessage = ({ data }) => this.#socket === socket && this.#receive(JSON.parse(data), resuming);
     socket.onclose = ({ code, reason }) => this.#socket === socket && this.#lose(code, reason);
