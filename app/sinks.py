@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import subprocess
 import sys
@@ -149,6 +150,10 @@ class PlayerSink:
         """Stops the sound."""
         self._process.kill()
         self._process.wait()
+        if self._process.stdin is not None:
+            # What is still buffered cannot be written any more.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
 
 
 def find_player() -> list[str]:

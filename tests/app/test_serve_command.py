@@ -63,6 +63,8 @@ def _serve(*options: str, **environment: str) -> Generator[Running]:
         process.kill()
         process.wait()
         reader.join(5)
+        assert process.stderr is not None
+        process.stderr.close()
 
 
 def test_it_prints_the_address_and_a_line_that_works() -> None:
