@@ -153,3 +153,6 @@ def test_the_embedded_voice_is_heard(browser: Browser, running_server: str) -> N
         page.click("a[data-view=watch]")
         expect(page.locator("#stages")).to_contain_text("Talker")
         expect(page.locator("#stages")).to_contain_text("Code2Wav")
+        label = page.locator("#timelines .track").get_attribute("aria-label")
+        assert label is not None
+        assert re.match(r"Talker [\d.,]+ ms, Code2Wav [\d.,]+ ms.*Network.*Played", label), label

@@ -42,6 +42,17 @@ test("a server's figures never reach past what the page saw", () => {
   assert.deepEqual(utterance.spans().map(({ name, end }) => [name, end]), [["server", 60]]);
 });
 
+test("the stages' work shares out the server's part of the wait", () => {
+  const utterance = new Utterance("a", "speak", "Hello", 0);
+  utterance.answered(120, [{ name: "first-audio", milliseconds: 100 }]);
+  utterance.arrived(130, 0.1);
+  const use = [{ stage: "talker", steps: 9, stepSeconds: 0.01 }, { stage: "code2wav", steps: 1, stepSeconds: 0.03 }];
+  utterance.shareOut(use);
+  assert.deepEqual(utterance.spans().map(({ name, end }) => [name, end]), [["talker", 75], ["code2wav", 100], ["network", 130]]);
+  utterance.shareOut(use);
+  assert.equal(utterance.spans().length, 3, "once is enough");
+});
+
 test("the recorder keeps the newest and ends an utterance once", () => {
   let now = 0;
   const recorder = new Recorder(() => now);

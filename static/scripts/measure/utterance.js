@@ -41,6 +41,26 @@ export class Utterance {
     this.timings = timings;
   }
 
+  /**
+   * What the stages did until the first sound shares out the server's part of the wait. A server that tells it in its
+   * header is believed instead.
+   * @param {import("../api/metrics.js").StageUse[]} use
+   */
+  shareOut(use) {
+    const total = this.#serverMilliseconds;
+    const known = this.timings.some((timing) => STAGES.includes(timing.name));
+    const parts = use.map(({ stage, steps, stepSeconds }) => ({ name: stage, milliseconds: 1000 * steps * stepSeconds }));
+    const sum = parts.reduce((all, part) => all + part.milliseconds, 0);
+    if (known || sum === 0) return;
+    // Steps that were made before the figures came back belong to later sound.
+    const scale = Math.min(1, total / sum);
+    for (const { name, milliseconds } of parts) this.timings.push({ name, milliseconds: milliseconds * scale });
+  }
+
+  get #serverMilliseconds() {
+    return this.timings.find((timing) => timing.name === "first-audio")?.milliseconds ?? 0;
+  }
+
   /** Sound arrived. */
   arrived(at, seconds) {
     if (this.lastSoundAt !== null) this.gaps.push(at - this.lastSoundAt);
@@ -87,7 +107,7 @@ export class Utterance {
       clock = end;
     };
     if (this.firstSoundAt === null) return spans;
-    const total = this.timings.find((timing) => timing.name === "first-audio")?.milliseconds ?? 0;
+    const total = this.#serverMilliseconds;
     const parts = this.timings.filter((timing) => STAGES.includes(timing.name));
     for (const part of parts) add(part.name, part.name, Math.min(clock + part.milliseconds, this.firstSoundAt), "server");
     const serverEnd = Math.min(this.askedAt + total, this.firstSoundAt);

@@ -92,7 +92,7 @@ export class SpeakView {
       running.output = await sound.open();
       if (this.#running !== running) return;
       running.utterance = recorder.begin(name, "speak", running.wish.text);
-      await this.#play(running, key.value);
+      await this.#play(running, key.value, before);
       running.utterance.stages = await before.until();
       recorder.changed();
     } catch (failure) {
@@ -100,7 +100,7 @@ export class SpeakView {
     }
   }
 
-  async #play(running, key) {
+  async #play(running, key, before) {
     const { output, utterance, spoken, wish } = running;
     const { recorder } = this.#services;
     this.#follow(running);
@@ -112,7 +112,9 @@ export class SpeakView {
       } else if (event.type === "word") {
         spoken.add(event.word);
       } else if (event.type === "sound") {
+        const first = utterance.firstSoundAt === null;
         utterance.arrived(performance.now(), event.samples.length / 24_000);
+        if (first) before.until().then((use) => utterance.shareOut(use));
         running.pieces.push(event.samples.slice());
         output.write(event.samples);
         recorder.changed();
