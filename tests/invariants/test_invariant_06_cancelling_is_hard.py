@@ -217,11 +217,13 @@ async def test_invariant_06_a_writer_that_waits_for_room_is_let_go(
     speaking = asyncio.ensure_future(collect(engine, request("a", text)))
 
     async def write() -> None:
-        for _ in range(4):
+        for _ in range(8):
             await text.write("x" * 400_000)
 
     writing = asyncio.ensure_future(write())
     await until(engine, lambda orchestrator: "a" in orchestrator.live)
+    await until(engine, lambda _: not text._room.is_set())
+    assert not writing.done()
     await engine.abort("a")
     assert_cancelled(await speaking)
     await asyncio.wait_for(writing, 10)
