@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from engine.adapter import FeedRows, GenerationInput, StepOutput
 from engine.chunk import TextPayload, WordTiming
-from pipelines.lark.codec import FEATURE_SIZE, FRAME_RATE, Codec, CodecState
+from pipelines.lark.codec import FRAME_RATE, Codec, CodecState
 from pipelines.lark.text import Phonemizer, Phrase, SpeechReader, Word
 
-Tag = Word | None
-"""What travels with a step: the written word that its phoneme belongs to."""
+
+@dataclass(frozen=True, slots=True)
+class Tag:
+    """What travels with the step of a phoneme that belongs to a written word.
+
+    Attributes:
+        word: The word.
+        last: Whether this is its last phoneme.
+    """
+
+    word: Word
+    last: bool
 
 
 class TextToPhonemes:
@@ -30,7 +41,7 @@ class TextToPhonemes:
         self._voice_index = voice_index
         self._lookahead = lookahead
         self._ids: deque[int] = deque()
-        self._tags: deque[Tag] = deque()
+        self._tags: deque[Tag | None] = deque()
         self._sentence_ended = False
 
     def push(self, payload: object) -> None:
@@ -68,7 +79,11 @@ class TextToPhonemes:
 
     def _add(self, phrase: Phrase) -> None:
         self._ids.extend(phrase.ids)
-        self._tags.extend(phrase.words[i] if i >= 0 else None for i in phrase.word_of)
+        last = {word: position for position, word in enumerate(phrase.word_of)}
+        self._tags.extend(
+            Tag(phrase.words[word], position == last[word]) if word >= 0 else None
+            for position, word in enumerate(phrase.word_of)
+        )
 
     def _ready_rows(self, ends: bool) -> FeedRows | None:
         """Rows whose look-ahead is filled; all that are left, where a sentence ends."""
@@ -98,7 +113,6 @@ class CodesToFrames:
         self._frames = 0
         self._word: Word | None = None
         self._word_start = 0
-        self._word_end = 0
         self._closed = False
 
     def push(self, payload: StepOutput) -> None:
@@ -110,12 +124,8 @@ class CodesToFrames:
         self._inputs.append(GenerationInput(units, data, words))
 
     def close(self) -> None:
-        """Ends the codes; a word that was still open ends with them."""
+        """Ends the codes."""
         self._closed = True
-        words = self._finish_word()
-        if words:
-            empty = torch.zeros(0, FEATURE_SIZE)
-            self._inputs.append(GenerationInput(0, empty, words))
 
     def hurry(self) -> None:
         """Nothing is held back here."""
@@ -129,21 +139,17 @@ class CodesToFrames:
         """Whether the codes ended and every frame was given."""
         return self._closed and not self._inputs
 
-    def _advance(self, tag: Tag, frames: int) -> tuple[WordTiming, ...]:
-        """Takes one phoneme into the word times; gives the word that ended before it."""
-        finished: tuple[WordTiming, ...] = ()
-        if tag is not None and tag is not self._word:
-            finished = self._finish_word()
-            self._word = tag
+    def _advance(self, tag: Tag | None, frames: int) -> tuple[WordTiming, ...]:
+        """Takes one phoneme into the word times; gives the word that ends with it."""
+        if tag is not None and self._word is None:
+            self._word = tag.word
             self._word_start = self._frames
         self._frames += frames
-        if tag is not None:
-            self._word_end = self._frames
-        return finished
+        return self._finish_word() if tag is not None and tag.last else ()
 
     def _finish_word(self) -> tuple[WordTiming, ...]:
         word, self._word = self._word, None
         if word is None:
             return ()
-        start, end = self._word_start / FRAME_RATE, self._word_end / FRAME_RATE
+        start, end = self._word_start / FRAME_RATE, self._frames / FRAME_RATE
         return (WordTiming(word.text, word.start, word.end, start, end),)
