@@ -115,9 +115,10 @@ class SocketOpened:
 
 @dataclass(frozen=True, slots=True)
 class SocketLost:
-    """A socket is gone."""
+    """A socket is gone; `left` if the client closed it in order and will not come back."""
 
     outbox: Outbox
+    left: bool = False
 
 
 @dataclass(frozen=True, slots=True)

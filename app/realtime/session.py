@@ -308,7 +308,7 @@ class Session:
     def _socket_lost(self, lost: SocketLost) -> None:
         if lost.outbox is not self.stage.outbox:
             return  # another socket has taken the session over
-        if self.resume_token is None:
+        if self.resume_token is None or lost.left:
             self.close(1000, "the client left", orderly=False)
             return
         self.stage.outbox = self.new_outbox()

@@ -21,6 +21,9 @@ logger = logging.getLogger(__name__)
 INLINE_CHARACTERS = 64 << 10
 """Frames up to this length are read on the event loop; longer ones on a thread."""
 
+_NORMAL_CLOSURE = 1000
+"""How a client says that it will not come back."""
+
 
 class SocketEnd(Enum):
     """Why a socket serves no longer."""
@@ -39,6 +42,7 @@ class SessionSocket:
         self._session = session
         self._outbox = outbox
         self._settings = session.services.settings
+        self._left = False
 
     async def run(self) -> None:
         """Serves until the socket is closed by either side; both tasks have ended then."""
@@ -54,7 +58,7 @@ class SessionSocket:
                 task.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
             self._outbox.close(Closing(1000, "the client left", orderly=False))
-            self._session.tell(SocketLost(self._outbox))
+            self._session.tell(SocketLost(self._outbox, self._left))
 
     def _cut_off(self) -> None:
         logger.info("%s: the client took nothing for too long; cut off.", self._session.id)
@@ -66,6 +70,7 @@ class SessionSocket:
         while True:
             message = await self._websocket.receive()
             if message["type"] == "websocket.disconnect":
+                self._left = message.get("code") == _NORMAL_CLOSURE
                 return SocketEnd.DISCONNECTED
             try:
                 said = await self._parse(message.get("text"))

@@ -111,6 +111,7 @@ async def test_nobody_comes_back(slow: Serving) -> None:
     assert isinstance(engine, RoteEngine)
     async with talking(slow.websocket_url, query=RESUMABLE) as old:
         await begin(old)
+        old.socket.transport.abort()
     for _ in range(100):
         if not slow.realtime_sessions():
             break
@@ -121,6 +122,18 @@ async def test_nobody_comes_back(slow: Serving) -> None:
         async with talking(slow.websocket_url, query=f"resume={token(old)}"):
             pass
     assert refused.value.response.status_code == 404
+
+
+async def test_a_client_that_leaves_in_order_is_not_waited_for() -> None:
+    with serving(RoteEngine(), ear=False, realtime_resume_seconds=60.0) as patient:  # type: ignore[arg-type]
+        async with talking(patient.websocket_url, query=RESUMABLE) as talk:
+            assert token(talk)
+            assert patient.realtime_sessions() == 1
+        for _ in range(100):
+            if not patient.realtime_sessions():
+                break
+            await asyncio.sleep(0.05)
+        assert patient.realtime_sessions() == 0
 
 
 async def test_an_old_socket_can_change_nothing(slow: Serving) -> None:
