@@ -31,7 +31,8 @@ export class Key extends EventTarget {
 
   /** Asks the person for it. @param {string} [reason] What the server said. */
   ask(reason = "") {
-    byId("key-problem").textContent = reason;
+    // Without a key, the dialog itself says all there is to say.
+    byId("key-problem").textContent = this.#value === "" ? "" : reason;
     if (!this.#dialog.open) this.#dialog.showModal();
   }
 

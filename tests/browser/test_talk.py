@@ -153,6 +153,24 @@ def test_the_button_interrupts_and_the_server_learns_what_was_heard(
         expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: and now")
 
 
+def test_the_newest_words_stay_in_view_unless_the_person_reads_further_up(
+    browser: Browser, rote: Serving
+) -> None:
+    below = "(log) => log.scrollHeight - log.scrollTop - log.clientHeight"
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        log = page.locator("#talk-log")
+        for number in range(4):
+            _write(page, "LONG")
+            expect(page.locator(".turn[data-side=them]")).to_have_count(number + 1)
+        page.wait_for_timeout(1500)
+        assert log.evaluate("(log) => log.scrollTop") > 0
+        assert log.evaluate(below) < 2
+        log.evaluate("(log) => { log.scrollTop = 0; }")
+        page.wait_for_timeout(1500)
+        assert log.evaluate("(log) => log.scrollTop") == 0
+
+
 def test_a_lost_connection_comes_back_and_no_sample_is_lost(
     browser: Browser, rote: Serving
 ) -> None:

@@ -13,10 +13,13 @@ export class TalkLog {
   #notices;
   #bubbles = new Map();
   #pace = new Pace();
+  #atEnd = true;
+  #top = 0;
 
   /** @param {import("../notices.js").Notices} notices */
   constructor(notices) {
     this.#notices = notices;
+    this.#log.addEventListener("scroll", () => this.#scrolled());
   }
 
   /** Shows a turn as it is now. @param {import("../realtime/transcript.js").Turn} turn */
@@ -61,6 +64,7 @@ export class TalkLog {
     bubble.cut = true;
     bubble.text.settle({ all: false });
     bubble.remark.textContent = CUT;
+    this.#follow();
   }
 
   /** The server says what was heard of an answer that was cut off. @param {string} item @param {string} heard */
@@ -74,6 +78,7 @@ export class TalkLog {
     for (const { element } of this.#bubbles.values()) element.remove();
     this.#bubbles.clear();
     this.#empty.hidden = false;
+    this.#atEnd = true;
   }
 
   #add({ id, side }) {
@@ -96,9 +101,16 @@ export class TalkLog {
     this.#notices.announce(`${NAMES[side]}: ${text} ${remark}`);
   }
 
+  /** Only a person scrolls up; the text that grows merely moves the end away. */
+  #scrolled() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#log;
+    if (scrollTop < this.#top) this.#atEnd = false;
+    if (scrollHeight - scrollTop - clientHeight < 40) this.#atEnd = true;
+    this.#top = scrollTop;
+  }
+
   /** Keeps the newest turn in view, unless the person reads further up. */
   #follow() {
-    const { scrollHeight, scrollTop, clientHeight } = this.#log;
-    if (scrollHeight - scrollTop - clientHeight < 160) this.#log.scrollTop = scrollHeight;
+    if (this.#atEnd) this.#log.scrollTop = this.#log.scrollHeight;
   }
 }
