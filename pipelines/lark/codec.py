@@ -34,6 +34,13 @@ FASTEST: Final = 4.0
 
 _CHANNEL_SCALE: Final = 5.0
 
+_SQUEEZED_ABOVE: Final = 2.0
+"""Speed up to which no phoneme is shorter than a unit. Fast speech shortens vowels and pauses; a
+consonant of less than a unit would be lost."""
+
+_LARGEST_DEBT: Final = 16.0
+"""Most frames that longer phonemes save for shorter ones, 0.2 s."""
+
 
 @dataclass
 class CodecState:
@@ -41,7 +48,8 @@ class CodecState:
 
     Attributes:
         speed: 2.0 speaks twice as fast.
-        owed: the fraction of a frame that rounding has not yet given out.
+        owed: frames that rounding has not yet given out; below zero, frames that short phonemes
+            had too many and longer ones are to save.
         pitch: normalised log-f0 at the end of the last phoneme, or None when it ended unvoiced.
     """
 
@@ -122,8 +130,9 @@ class Codec:
     @staticmethod
     def _frame_count(state: CodecState, duration_code: int) -> int:
         exact = (duration_code + 1) * UNIT_FRAMES / state.speed + state.owed
-        count = int(np.floor(exact + 1e-9))
-        state.owed = exact - count
+        least = UNIT_FRAMES if state.speed <= _SQUEEZED_ABOVE else 1
+        count = max(int(np.floor(exact + 1e-9)), least)
+        state.owed = max(exact - count, -_LARGEST_DEBT)
         return count
 
     def _pitch(self, state: CodecState, entry: FloatArray, count: int) -> FloatArray:

@@ -74,6 +74,17 @@ def test_a_speed_out_of_range_is_refused(speed: float) -> None:
         CodecState(speed)
 
 
+@pytest.mark.parametrize(("speed", "least"), [(1.5, 2), (2.0, 2), (3.0, 1), (4.0, 1)])
+def test_fast_speech_keeps_every_phoneme_and_saves_on_longer_ones(
+    codebooks: Codebooks, speed: float, least: int
+) -> None:
+    codes = random_codes(200)
+    codes[::2, 0] = 0
+    made = Codec(codebooks).features(CodecState(speed), codes)
+    assert made.frames.min() == least
+    assert abs(len(made.features) - 2 * (codes[:, 0] + 1).sum() / speed) <= 17
+
+
 def test_no_phonemes_make_no_frames(codebooks: Codebooks) -> None:
     made = Codec(codebooks).features(CodecState(), np.zeros((0, 5), np.int64))
     assert made.features.shape == (0, FEATURE_SIZE)
