@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recipes.lark.words_error import align, normalised, number_words
+from app.evaluation.words_error import Step, align, normalised, number_words
 
 
 @pytest.mark.parametrize(
@@ -55,3 +55,24 @@ def test_errors_are_counted_by_kind() -> None:
     assert (found.words, found.substituted, found.deleted, found.inserted) == (4, 1, 0, 1)
     assert align(list("abc"), list("ac")).deleted == 1
     assert align([], ["a"]).errors == 1
+
+
+def test_skipped_and_repeated_words_are_found_where_they_are() -> None:
+    text = normalised("the old clock struck twelve and everybody went home")
+    skipped = align(text, normalised("the old clock and everybody went home"))
+    assert (skipped.deleted, skipped.longest(Step.DELETED)) == (2, 2)
+    assert [place.said for place in skipped.places if place.step is Step.DELETED] == text[3:5]
+    repeated = align(
+        text, normalised("the old old clock struck twelve and everybody went went home")
+    )
+    assert (repeated.inserted, repeated.repeated, repeated.longest(Step.INSERTED)) == (2, 2, 1)
+
+
+def test_a_word_that_is_only_added_is_no_repetition() -> None:
+    found = align(normalised("we went home"), normalised("and so we went home"))
+    assert (found.inserted, found.repeated, found.longest(Step.INSERTED)) == (2, 0, 2)
+
+
+def test_nothing_said_and_nothing_heard_is_no_error() -> None:
+    assert align([], []).errors == 0
+    assert align([], []).longest(Step.DELETED) == 0

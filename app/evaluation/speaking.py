@@ -1,0 +1,71 @@
+"""Lets a running server speak, and keeps the sound and what a player of it would have met."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import httpx
+import numpy as np
+
+from app.audio.pcm import FloatSamples
+from app.load import BYTES_PER_SECOND, Player, Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The sound of one text, as 16-bit samples at 24 kHz, and how it came."""
+
+    data: bytes
+    took: Utterance
+
+    @property
+    def samples(self) -> FloatSamples:
+        """The sound in numbers from -1 to 1."""
+        return np.frombuffer(self.data, "<i2").astype(np.float32) / np.float32(32768)
+
+
+def connect(url: str, key: str | None = None) -> httpx.Client:
+    """A client of a server; waits long for the first audio, since machines may be busy."""
+    headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+    return httpx.Client(base_url=url, headers=headers, timeout=120)
+
+
+def served_model(client: httpx.Client) -> str:
+    """The model that a server speaks with.
+
+    Raises:
+        httpx.HTTPError: The server does not answer, or with an error.
+    """
+    response = client.get("/v1/models")
+    response.raise_for_status()
+    model: str = response.json()["data"][0]["id"]
+    return model
+
+
+def speak(client: httpx.Client, model: str, text: str, voice: str) -> Spoken:
+    """Streams one text as samples.
+
+    Raises:
+        httpx.HTTPError: The server answered with an error, or broke off.
+    """
+    body = {"model": model, "input": text, "voice": voice, "response_format": "pcm"}
+    player, data = Player(), bytearray()
+    began = time.perf_counter()
+    first: float | None = None
+    with client.stream("POST", "/v1/audio/speech", json=body) as response:
+        response.raise_for_status()
+        for piece in response.iter_raw():
+            now = time.perf_counter()
+            first = now if first is None else first
+            player.take(len(piece) / BYTES_PER_SECOND, now)
+            data += piece
+    ended = time.perf_counter()
+    took = Utterance(
+        first_audio=(first or ended) - began,
+        total=ended - began,
+        audio=len(data) / BYTES_PER_SECOND,
+        underruns=player.underruns,
+        silence=player.silence,
+    )
+    return Spoken(bytes(data), took)
