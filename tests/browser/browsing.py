@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright
 
 CHROMIUM = shutil.which("chromium")
@@ -68,6 +69,15 @@ class Watched:
             "reports.flatMap(({ at, events }) => events.map((event) => ({ ...event, at })))"
         )
         return events
+
+
+def barriers(page: Page) -> list[tuple[str, list[str]]]:
+    """What axe finds: each rule that is broken, and where."""
+    violations = Axe().run(page).response["violations"]
+    return [
+        (violation["id"], [node["html"][:120] for node in violation["nodes"]])
+        for violation in violations
+    ]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import re
 from collections.abc import Generator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 from app.settings import default_static_folder
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
-from tests.browser.browsing import FAKE_MICROPHONE, browsing, chromium
+from tests.browser.browsing import FAKE_MICROPHONE, barriers, browsing, chromium
 from tests.ears import need_ear
 from tests.voices import RATE, silence, synthesized
 
@@ -151,6 +152,23 @@ def test_the_button_interrupts_and_the_server_learns_what_was_heard(
         expect(page.locator("#talk-state")).to_have_text("Write, or press to talk")
         _write(page, "and now")
         expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: and now")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_a_conversation(browser: Browser, rote: Serving, scheme: Any) -> None:
+    options = {"color_scheme": scheme, "reduced_motion": "reduce"}
+    with browsing(browser, f"{rote.base_url}/#talk", **options) as watched:
+        page = watched.page
+        page.click("#talk-toggle")
+        _write(page, "LONG")
+        watched.until(AUDIBLE)
+        expect(page.locator(".notice")).to_contain_text("does not listen")
+        assert barriers(page) == []
+        page.click("#talk-interrupt")
+        expect(page.locator(".turn .unheard").first).to_be_visible()
+        page.click("#open-key")
+        expect(page.locator("#key-dialog")).to_be_visible()
+        assert barriers(page) == []
 
 
 def test_the_newest_words_stay_in_view_unless_the_person_reads_further_up(

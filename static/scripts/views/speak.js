@@ -15,8 +15,6 @@ const SAMPLE = `An antiphon is a song in two voices: one calls, the other answer
 
 So does this server. While you read this line, the first words are already on their way to your ear; the rest is still being made.`;
 
-let utteranceNumber = 0;
-
 export class SpeakView {
   #services;
   #element = byId("view-speak");
@@ -30,6 +28,7 @@ export class SpeakView {
   #speed = byId("speak-speed");
   #format = byId("speak-format");
   #meter = new Waveform(byId("speak-meter"));
+  #count = 0;
   #running = null;
   #last = null;
 
@@ -43,7 +42,6 @@ export class SpeakView {
     this.#stop.addEventListener("click", () => this.#silence());
     this.#edit.addEventListener("click", () => this.#showEditor());
     this.#download.addEventListener("click", () => this.#save());
-    this.#text.addEventListener("input", () => this.#changed());
     this.#element.addEventListener("input", () => this.#changed());
     this.#element.addEventListener("change", () => this.#changed());
     this.#element.addEventListener("filled", () => this.#changed());
@@ -79,8 +77,8 @@ export class SpeakView {
   async #speak() {
     this.#silence();
     const { sound, key, recorder, notices } = this.#services;
-    const name = `speak-${(utteranceNumber += 1)}`;
-    const running = { name, abort: new AbortController(), spoken: null, output: null, pieces: [], complete: false };
+    const name = `speak-${(this.#count += 1)}`;
+    const running = { name, abort: new AbortController(), spoken: null, output: null, pieces: [] };
     running.wish = { ...this.wish, seed: crypto.getRandomValues(new Uint32Array(1))[0] };
     this.#running = running;
     this.#last = null;
@@ -120,7 +118,6 @@ export class SpeakView {
         recorder.changed();
         await output.room();
       } else {
-        running.complete = true;
         this.#last = running;
         output.end();
       }
