@@ -84,6 +84,24 @@ def test_stopping_silences_at_once_and_leaves_the_server_idle(
         assert not humming.engine.live, "the server stopped too"
 
 
+def test_a_device_that_pauses_the_sound_is_said_and_goes_on(
+    browser: Browser, humming: Serving
+) -> None:
+    with browsing(browser, f"{humming.base_url}/#speak") as watched:
+        page = watched.page
+        page.fill("#speak-text", TEXT)
+        page.click("#speak-start")
+        watched.until("seen.reports.some((report) => report.level > 0.1)")
+        page.evaluate("seen.contexts[0].suspend()")
+        notice = page.locator("[data-topic=sound]")
+        expect(notice).to_contain_text("paused the sound")
+        notice.get_by_role("button", name="Go on").click()
+        watched.until(FINISHED)
+        expect(notice).to_have_count(0)
+        assert watched.seen("contexts.length") == 1, "one for the whole page"
+        assert watched.sound_events()[-1]["seconds"] == pytest.approx(SECONDS)
+
+
 def test_a_refusal_is_said_and_can_be_tried_again(browser: Browser, humming: Serving) -> None:
     with browsing(browser, f"{humming.base_url}/#speak", forgive=("503",)) as watched:
         page = watched.page

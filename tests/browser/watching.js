@@ -1,6 +1,6 @@
 // Runs in the page before its own scripts: notes what tests want to know and changes nothing.
 (() => {
-  const seen = { violations: [], reports: [], frames: [], sockets: [], lit: [], microphones: [] };
+  const seen = { violations: [], reports: [], frames: [], sockets: [], lit: [], microphones: [], contexts: [] };
   window.seen = seen;
   addEventListener("securitypolicyviolation", (event) => seen.violations.push(`${event.violatedDirective}: ${event.blockedURI}`));
 
@@ -12,6 +12,14 @@
       this.port.addEventListener("message", ({ data }) =>
         seen.reports.push({ at: performance.now(), level: data.report.level, underruns: data.report.underruns, events: data.events }),
       );
+    }
+  };
+
+  const Context = window.AudioContext;
+  window.AudioContext = class extends Context {
+    constructor(options) {
+      super(options);
+      seen.contexts.push(this);
     }
   };
 

@@ -93,6 +93,27 @@ test("after an underrun more is collected before it goes on", () => {
   assert.ok(isSilent(play(core, 5)));
 });
 
+test("utterances without an underrun bring the starting level back", () => {
+  const core = player({ startSeconds: 0.06 });
+  core.begin("rough");
+  for (let round = 0; round < 3; round += 1) {
+    core.write(constant(0.25 * RATE));
+    play(core, 200);
+  }
+  core.end();
+  play(core, 2);
+  const raised = core.report().startSeconds;
+  assert.ok(raised > 0.19);
+  for (let round = 0; round < 6; round += 1) {
+    core.begin(`smooth ${round}`);
+    core.write(constant(0.3 * RATE));
+    core.end();
+    play(core, 150);
+  }
+  assert.equal(core.report().underruns, 3);
+  assert.equal(core.report().startSeconds, 0.06);
+});
+
 test("starting levels stop growing", () => {
   const core = player({ startSeconds: 0.06, longestStartSeconds: 0.2 });
   core.begin("a");

@@ -21,6 +21,9 @@ const DEFAULTS = {
 /** Frames that a flush takes to fade: one render quantum. */
 const FLUSH_FRAMES = 128;
 
+/** How much more is collected after an underrun, and how much less after an utterance without one. */
+const CAUTION = 1.5;
+
 /** @typedef {{type: string, segment: string, seconds: number}} PlayerEvent */
 
 export class PlayerCore {
@@ -77,7 +80,7 @@ export class PlayerCore {
    */
   begin(segment) {
     this.end();
-    this.#segments.push({ name: segment, start: this.#written, end: null, last: null, started: false });
+    this.#segments.push({ name: segment, start: this.#written, end: null, last: null, started: false, ranDry: false });
     if (this.#state === "idle") this.#state = "filling";
   }
 
@@ -218,8 +221,9 @@ export class PlayerCore {
     this.#underruns += 1;
     this.#state = "filling";
     const longest = this.#options.longestStartSeconds * this.#options.inputRate;
-    this.#startSamples = Math.min(longest, 1.5 * this.#startSamples);
-    if (this.#current !== null) this.#note("underrun", this.#current);
+    this.#startSamples = Math.min(longest, CAUTION * this.#startSamples);
+    this.#current.ranDry = true;
+    this.#note("underrun", this.#current);
   }
 
   #noteStart() {
@@ -235,6 +239,9 @@ export class PlayerCore {
     const rest = current.last - this.#read;
     this.#read += this.#ring.read(this.#scratch, rest);
     this.#note("finished", current);
+    // A bad moment is forgotten again, step by step: waiting longer than needed costs the listener.
+    const least = this.#options.startSeconds * this.#options.inputRate;
+    if (!current.ranDry) this.#startSamples = Math.max(least, this.#startSamples / CAUTION);
     this.#resampler.reset();
     this.#gain = 0;
     this.#state = "filling";
