@@ -100,12 +100,10 @@ class DeployConfig(_Strict):
     Attributes:
         stages: By stage name; a stage that is not named runs with the defaults.
         admission: How many requests are taken.
-        client_buffer_seconds: Audio that may wait for a client before its request is held.
     """
 
     stages: dict[str, StageDeployment] = Field(default_factory=dict)
     admission: AdmissionDeployment = AdmissionDeployment()
-    client_buffer_seconds: float = Field(default=10.0, ge=2.0)
 
     def stage(self, name: str) -> StageDeployment:
         """A stage's deployment."""
@@ -138,7 +136,21 @@ def load_deploy_config(path: Path, stage_names: list[str]) -> DeployConfig:
             raise ConfigurationError(
                 f"{path}: stages.{name} is no stage of this pipeline; did you mean {near[0]!r}?"
             )
+    for name in stage_names:
+        _check_room(path, name, config)
     return config
+
+
+def _check_room(path: Path, name: str, config: DeployConfig) -> None:
+    """A stage must have room for every running request: held ones keep their places."""
+    stage = config.stage(name)
+    room = stage.replicas * stage.max_requests
+    if room < config.admission.max_running:
+        raise ConfigurationError(
+            f"{path}: stages.{name} has room for {room} requests (replicas times max_requests), "
+            f"but admission.max_running is {config.admission.max_running}; raise the one or "
+            "lower the other."
+        )
 
 
 def _explain(path: Path, error: ValidationError) -> str:

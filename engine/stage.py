@@ -144,9 +144,14 @@ class StageRuntime:
     def abort(self, request_id: str) -> None:
         """Takes a request out of its replica; idempotent."""
         replica = self.replica_of(request_id)
-        if replica is not None:
-            replica.abort(request_id)
-        self.finished(request_id)
+        try:
+            if replica is not None:
+                replica.abort(request_id)
+        except STAGE_FAULTS:
+            # The request ends all the same; if the replica is broken, its next step will tell.
+            logger.exception("Stage %s could not let go of %s.", self.name, request_id)
+        finally:
+            self.finished(request_id)
 
     def step(self, slot: ReplicaSlot, slacks: Mapping[str, float]) -> list[Any]:
         """One step of one replica, timed."""

@@ -34,7 +34,7 @@ class LarkTalkerConfig(PretrainedConfig):
         rms_norm_eps: float = 1e-6,
         rope_theta: float = 10000.0,
         sliding_window: int = 128,
-        max_position_embeddings: int = 32768,
+        max_position_embeddings: int = 131072,
         vocab_size: int = 64,
         begin_token: int = 32,
         phoneme_vocabulary: int = 178,

@@ -78,7 +78,6 @@ def test_any_unknown_key_is_refused(tmp_path_factory: pytest.TempPathFactory, ke
         ("stages: {code2wav: {chunk: {first_units: 64}}}", "stages.code2wav.chunk"),
         ("admission: {max_waiting: -1}", "admission.max_waiting"),
         ("admission: {deadline: .nan}", "admission.deadline"),
-        ("client_buffer_seconds: 1", "client_buffer_seconds"),
         ("[1, 2]", "the file"),
         ("just words", "the file"),
         ("0", "the file"),

@@ -157,7 +157,7 @@ async def test_invariant_11_a_stage_that_could_not_be_restarted_comes_back_by_it
     engine: AsyncOmniEngine, toy: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it is away requests fail at once, and nothing spins."""
-    monkeypatch.setattr("engine.stage.FIRST_RETRY_SECONDS", 0.2)
+    monkeypatch.setattr("engine.stage.FIRST_RETRY_SECONDS", 1.5)
     toy.failing_builds = 2
     bad = await collect(engine, request("bad", STEP_FAULT))
     assert bad[-1].error is not None
