@@ -24,7 +24,7 @@ TEST_PACKAGES := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium g++:g++
 NODE_FOLDER := 'import playwright; print(playwright.__path__[0] + "/driver")'
 
 .PHONY: help setup setup-development system-packages system-packages-for-tests
-.PHONY: serve test lint format doctor clean
+.PHONY: serve clients test lint format doctor clean
 
 help:  ## lists what make can do here
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -14,7 +14,7 @@ import time
 from app.ear.findings import NothingHeard, NotRecognized, Recognized, TurnBegan, TurnEnded
 from app.ear.listener import Listener
 from app.identifiers import new_identifier
-from app.realtime import commands
+from app.realtime import commands, takeover
 from app.realtime.conversation import Conversation
 from app.realtime.effects import perform
 from app.realtime.failure import EventError
@@ -229,9 +229,9 @@ class Session:
             case TimeUp():
                 self._follow_timer(told)
             case SocketOpened():
-                self._socket_opened(told)
+                takeover.socket_opened(self, told)
             case SocketLost():
-                self._socket_lost(told)
+                takeover.socket_lost(self, told)
             case CloseAsked():
                 self.close(told.closing.code, told.closing.reason)
 
@@ -286,31 +286,3 @@ class Session:
             silence_ms = detection.idle_timeout_ms
         if silence_ms is not None:
             self.timers.set(Timer.IDLE, self.stage.playback.ends + silence_ms / 1000)
-
-    def _socket_opened(self, opened: SocketOpened) -> None:
-        old, self.stage.outbox = self.stage.outbox, opened.outbox
-        self.timers.cancel(Timer.RESUME)
-        if not opened.resumed:
-            self.send_session("session.created")
-            return
-        old.close(Closing(4001, "the session was taken over by another socket", orderly=False))
-        journal = self.stage.journal
-        missed = None
-        if journal is not None and opened.after_event is not None:
-            missed = journal.after(opened.after_event)
-        elif journal is not None and opened.played is not None:
-            missed = journal.unheard(*opened.played)
-        self.stage.playback.stop()
-        self.send_session("session.created")
-        for frame in missed or ():
-            self.stage.outbox.put_frame(frame)
-
-    def _socket_lost(self, lost: SocketLost) -> None:
-        if lost.outbox is not self.stage.outbox:
-            return  # another socket has taken the session over
-        if self.resume_token is None or lost.left:
-            self.close(1000, "the client left", orderly=False)
-            return
-        self.stage.outbox = self.new_outbox()
-        seconds = self.services.settings.realtime_resume_seconds
-        self.timers.set(Timer.RESUME, asyncio.get_running_loop().time() + seconds)
