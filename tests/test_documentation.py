@@ -17,11 +17,13 @@ from typing import Any
 from unittest import mock
 
 import pytest
+import typer
 import yaml
 from fastapi.routing import APIRoute, APIWebSocketRoute
 from prometheus_client import CollectorRegistry
 
 from app.application import create_application
+from app.cli import cli
 from app.commands.settings import _default
 from app.ear.rules import _CONFIDENCE, _LONGEST_WAIT_MS
 from app.lifecycle import EngineLifecycle
@@ -245,6 +247,36 @@ def test_every_endpoint_is_on_the_map() -> None:
                 assert f"`{method} {path}`" in text, route.path
         elif isinstance(route, APIWebSocketRoute):
             assert f"WebSocket `{route.path}`" in text
+
+
+def options() -> Iterator[tuple[str, str]]:
+    """Every command with each of its long options."""
+    # Typer brings its own copy of click, so that what is a group shows by what it has.
+    commands: dict[str, Any] = vars(typer.main.get_command(cli))["commands"]
+    for name, found in commands.items():
+        for member, leaf in vars(found).get("commands", {"": found}).items():
+            command = f"antiphon {name} {member}".strip()
+            yield command, ""
+            for parameter in leaf.params:
+                for option in parameter.opts:
+                    if option.startswith("--") and option != "--help":
+                        yield command, option
+
+
+def test_every_command_and_option_is_documented() -> None:
+    text = text_of("running.md")
+    for command, option in options():
+        assert f"`{command}" in text or f"\n{command} " in text, command
+        assert option in text, f"{command} {option}"
+
+
+def test_only_options_that_exist_are_used() -> None:
+    known = {option for _, option in options()}
+    for block in blocks("sh"):
+        for line in block.text.replace("\\\n", " ").splitlines():
+            _, found, arguments = line.partition("antiphon ")
+            if found and "docker" not in line:
+                assert set(re.findall(r"--[a-z-]+", arguments)) <= known, line
 
 
 def test_every_field_of_a_speech_request_is_documented() -> None:
