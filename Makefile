@@ -41,6 +41,10 @@ system-packages:
 system-packages-for-tests:
 	@scripts/install_system_packages.sh "the test suite" $(TEST_PACKAGES)
 
+clients:  ## installs other makers' client libraries, which the tests run, into .venv-clients
+	@test -x .venv-clients/bin/python || $(PYTHON) -m venv .venv-clients
+	@.venv-clients/bin/pip install --quiet -r tests/clients/peers/requirements.txt
+
 serve: setup  ## sets up, prepares the models and starts the server on 127.0.0.1:8000
 	@$(BIN)/antiphon models fetch --for serve
 	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) $(ARGUMENTS)

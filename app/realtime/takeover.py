@@ -43,10 +43,10 @@ def _missed(session: Session, opened: SocketOpened) -> list[Frame]:
 
 
 def socket_lost(session: Session, lost: SocketLost) -> None:
-    """A socket is gone: a session that can be resumed waits a while, any other ends."""
+    """A socket is gone: a session that can be resumed waits for its client, any other ends."""
     if lost.outbox is not session.stage.outbox:
         return  # another socket has taken the session over
-    if session.resume_token is None:
+    if session.resume_token is None or lost.left:
         session.close(1000, "the client left", orderly=False)
         return
     session.stage.outbox = session.new_outbox()
