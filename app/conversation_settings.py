@@ -81,6 +81,13 @@ class ConversationSettings(BaseSettings):
         description="How long a session that can be resumed waits for its client to come back.",
     )
     realtime_items: int = Field(1000, ge=1, description="Most items of a conversation.")
+    realtime_history_characters: int = Field(
+        5000,
+        ge=100,
+        description="How much of a conversation the Thinker reads, in characters, unless a "
+        "session's truncation is disabled; the oldest turns are left out. About three characters "
+        "are a token.",
+    )
     realtime_append_bytes: int = Field(
         15 << 20, ge=1024, description="Most sound of one append event, in bytes."
     )

@@ -212,3 +212,38 @@ def as_messages(instructions: str, items: Sequence[Item]) -> tuple[ChatMessage, 
                 else:
                     messages.append(ChatMessage("assistant", "", (call,)))
     return tuple(messages)
+
+
+MESSAGE_CHARACTERS = 20
+"""What a message counts beside its text: its role and its marks."""
+
+
+def newest(messages: Sequence[ChatMessage], characters: int) -> tuple[ChatMessage, ...]:
+    """The instructions and as many of the newest messages as fit.
+
+    The last message is kept whatever its length is; the result of a call never without the call.
+    Messages are left out a third of the room at a time, so that most turns begin with the same
+    messages as the turn before and the Thinker need not read them again.
+
+    Args:
+        messages: The conversation, the oldest first.
+        characters: How much text may be kept.
+    """
+    head = tuple(messages[:1]) if messages and messages[0].role == "system" else ()
+    rest = messages[len(head) :]
+    room = characters - sum(_length(message) for message in head)
+    surplus = sum(_length(message) for message in rest) - room
+    step = max(1, characters // 3)
+    drop = -(-surplus // step) * step
+    first = 0
+    while drop > 0 and first < len(rest) - 1:
+        drop -= _length(rest[first])
+        first += 1
+    while first < len(rest) - 1 and rest[first].role == "tool":
+        first += 1
+    return (*head, *rest[first:])
+
+
+def _length(message: ChatMessage) -> int:
+    calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+    return MESSAGE_CHARACTERS + len(message.text) + calls

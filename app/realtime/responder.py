@@ -11,7 +11,7 @@ from typing import Any
 
 from app.audio.wire_formats import TICKS_PER_SECOND
 from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone, WorkLeft
-from app.realtime.items import as_messages
+from app.realtime.items import as_messages, newest
 from app.realtime.machine_events import Outcome, Reason
 from app.realtime.output import ResponseOutput
 from app.realtime.plan import ResponsePlan, chat_of
@@ -105,6 +105,8 @@ class Responder:
     def _request(self, plan: ResponsePlan) -> OmniRequest:
         items = self._stage.conversation.items if plan.items is None else plan.items
         messages = as_messages(plan.config.instructions, items)
+        if plan.config.truncation != "disabled":
+            messages = newest(messages, self._services.settings.realtime_history_characters)
         description = self._services.engine.description
         return OmniRequest(
             request_id=plan.response_id,

@@ -16,8 +16,9 @@ from app.realtime.items import (
     Part,
     PartKind,
     as_messages,
+    newest,
 )
-from engine import WordTiming
+from engine import ChatMessage, ToolCall, WordTiming
 
 
 def user(item_id: str, text: str = "hello") -> Message:
@@ -144,3 +145,41 @@ def test_what_a_thinker_reads() -> None:
     ]
     assert [call.call_id for call in messages[2].tool_calls] == ["call_1", "call_2"]
     assert messages[3].tool_call_id == "call_1"
+
+
+def said(role: str, length: int) -> ChatMessage:
+    return ChatMessage(role, "x" * length)  # type: ignore[arg-type]
+
+
+def test_the_oldest_turns_are_left_out_and_the_instructions_kept() -> None:
+    system, old, middle, last = (
+        said("system", 80),
+        said("user", 80),
+        said("assistant", 80),
+        said("user", 80),
+    )
+    messages = (system, old, middle, last)
+    assert newest(messages, 400) == messages
+    assert newest(messages, 300) == (system, middle, last)
+    assert newest(messages, 200) == (system, last)
+    assert newest(messages, 10) == (system, last), "what is to be answered always stays"
+    assert newest((), 10) == ()
+
+
+def test_a_growing_conversation_seldom_begins_anew() -> None:
+    messages = [said("system", 100)]
+    beginnings = []
+    for number in range(100):
+        messages.append(ChatMessage("user", f"{number:04}" * 20))
+        kept = newest(messages, 3000)
+        assert sum(len(message.text) + 20 for message in kept) <= 3000
+        beginnings.append(kept[1].text)
+    assert len(set(beginnings)) <= 10
+
+
+def test_a_result_is_not_kept_without_its_call() -> None:
+    call = ChatMessage("assistant", "", (ToolCall("c", "look", "{}"),))
+    result = ChatMessage("tool", "x" * 50, tool_call_id="c")
+    last = said("user", 50)
+    assert newest((call, result, last), 150) == (last,)
+    assert newest((call, result, last), 200) == (call, result, last)

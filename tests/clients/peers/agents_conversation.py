@@ -84,10 +84,10 @@ async def main(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
         result["text_turn"] = await until(lambda: watcher.ends == 1 and watcher.sound > 9_600)
         await asyncio.sleep(watcher.sound / 48_000)
         sound = watcher.sound
-        await speak(session, speech + bytes(3 * 48_000))
+        await speak(session, speech + bytes(6 * 48_000))
         result["spoken_turn"] = await until(lambda: watcher.heard and watcher.sound > sound)
         interruptions = watcher.interruptions
-        await speak(session, interruption + bytes(3 * 48_000))
+        await speak(session, interruption + bytes(6 * 48_000))
         result["interruption"] = await until(
             lambda: watcher.interruptions > interruptions and len(watcher.heard) > 1
         )
