@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from app.audio.wire_formats import TICKS_PER_MILLISECOND
 from app.realtime.failure import EventError
-from app.realtime.items import Item, Message
+from app.realtime.items import Item, ItemStatus, Message, PartKind
 
 ROOT = "root"
 """The `previous_item_id` of an item that goes before all others."""
@@ -31,6 +31,29 @@ class Conversation:
             isinstance(item, Message) and item.sound is not None and item.sound.ticks > 0
             for item in self._items
         )
+
+    @property
+    def unheard_turn(self) -> str | None:
+        """The last item, if it is a turn whose words are not known yet."""
+        last = self._items[-1] if self._items else None
+        if not isinstance(last, Message) or last.role != "user":
+            return None
+        unknown = any(
+            part.kind is PartKind.INPUT_AUDIO and part.text is None for part in last.parts
+        )
+        return last.id if unknown else None
+
+    def says_nothing_new(self, turn: str) -> bool:
+        """Whether a turn held no words, and nothing before it waits for an answer."""
+        item = self.find(turn)
+        if not isinstance(item, Message) or item.text:
+            return False
+        before = self._items[: self._items.index(item)]
+        if not before:
+            return True
+        last = before[-1]
+        answered = isinstance(last, Message) and last.role == "assistant"
+        return answered and last.status is ItemStatus.COMPLETED
 
     def find(self, item_id: str) -> Item | None:
         """The item, if there is one of that name."""

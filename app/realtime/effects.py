@@ -76,7 +76,10 @@ def _plan(session: Session, effect: OpenResponse) -> ResponsePlan:
     plan = session.plans.pop(effect.response_id, None)
     if plan is not None:
         return plan
-    return ResponsePlan(effect.response_id, session.config, session.stage.conversation.id)
+    conversation = session.stage.conversation
+    return ResponsePlan(
+        effect.response_id, session.config, conversation.id, turn=conversation.unheard_turn
+    )
 
 
 def _speech_started(session: Session, effect: TellSpeechStarted) -> None:

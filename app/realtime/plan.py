@@ -23,6 +23,7 @@ class ResponsePlan:
         conversation_id: The conversation that it belongs to; None for one beside it.
         metadata: What the client wants to have echoed.
         items: What is answered instead of the conversation; None: the conversation.
+        turn: The user's turn that is answered, where nobody asked for the answer.
     """
 
     response_id: str
@@ -30,6 +31,7 @@ class ResponsePlan:
     conversation_id: str | None
     metadata: dict[str, str] | None = None
     items: tuple[Item, ...] | None = None
+    turn: str | None = None
 
     @property
     def spoken(self) -> bool:

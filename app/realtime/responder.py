@@ -77,6 +77,12 @@ class Responder:
     def start(self, response_id: str) -> None:
         """Lets the engine begin."""
         response = self._responses[response_id]
+        turn = response.output.plan.turn
+        if turn is not None and self._stage.conversation.says_nothing_new(turn):
+            # A cough is no question: the response that was announced ends without a word.
+            self._tell(WorkDone(response_id, None))
+            self._tell(WorkLeft(response_id))
+            return
         work = ResponseWork(
             WorkOrder(
                 request=self._request(response.output.plan),

@@ -108,9 +108,16 @@ class Session:
         if self.services.ear is None:
             return None
         sensitivity = sensitivity_of(self.services.settings)
-        return Listener(
+        listener = Listener(
             self.services.ear, sensitivity, lambda finding: self.tell(EarFound(finding))
         )
+        listener.task.add_done_callback(self._listener_ended)
+        return listener
+
+    def _listener_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            logger.error("%s: the ear raised.", self.id, exc_info=task.exception())
+            self.tell(CloseAsked(Closing(1011, "the server made a mistake")))
 
     def new_outbox(self) -> Outbox:
         """An outbox for a socket that is to serve the session."""

@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from app.audio.worker import CodecPool
+from app.ear.findings import TurnBegan, TurnEnded
 from app.realtime.client_events import parse_client_event
 from app.realtime.failure import EventError
-from app.realtime.inbox import ClientErred, ClientSaid, CloseAsked, SocketLost, SocketOpened
+from app.realtime.inbox import (
+    ClientErred,
+    ClientSaid,
+    CloseAsked,
+    EarFound,
+    SocketLost,
+    SocketOpened,
+)
 from app.realtime.metrics import RealtimeMetrics
 from app.realtime.outbox import Closing, Outbox
 from app.realtime.services import Services
@@ -52,6 +60,10 @@ EVENTS: list[dict[str, Any]] = [
     {"type": "session.update", "session": {"audio": {"input": {"turn_detection": None}}}},
     {"type": "session.update", "session": {"instructions": "x"}},
     {"type": "nonsense"},
+    {"type": "the user begins to speak"},
+    {"type": "the user begins to speak"},
+    {"type": "the user has finished"},
+    {"type": "the user has finished"},
     {"type": "truncate the answer"},
     {"type": "delete the answer"},
 ]
@@ -97,6 +109,13 @@ class Walk:
             self.events.append(json.loads(frame.text))
 
     async def say(self, event: dict[str, Any]) -> None:
+        hearing, now = self.session.state.hearing, self.session.state.appended
+        if event["type"] == "the user begins to speak":
+            self.session.tell(EarFound(TurnBegan(hearing, now)))
+            return
+        if event["type"] == "the user has finished":
+            self.session.tell(EarFound(TurnEnded(hearing, now)))
+            return
         answers = [e for e in self.events if e["type"] == "response.output_audio.delta"]
         if event["type"] == "truncate the answer":
             item = answers[-1]["item_id"] if answers else "none"
@@ -126,6 +145,7 @@ def test_what_clients_see_is_well_formed(steps: list[tuple[dict[str, Any], int]]
     _each_response_ends_once(events)
     _each_added_has_its_done(events)
     _deltas_make_the_whole(events)
+    _nothing_stale_is_heard(events)
 
 
 def _each_response_ends_once(events: list[dict[str, Any]]) -> None:
@@ -158,6 +178,24 @@ def _each_added_has_its_done(events: list[dict[str, Any]]) -> None:
         assert sorted(added) == sorted(done)
 
 
+def _nothing_stale_is_heard(events: list[dict[str, Any]]) -> None:
+    """After the user begins to speak, no sound of an older answer of the conversation follows."""
+    older: set[str] = set()
+    beside = {
+        e["response"]["id"]
+        for e in events
+        if e["type"] == "response.created" and e["response"]["conversation_id"] is None
+    }
+    answers: set[str] = set()
+    for event in events:
+        if event["type"] == "input_audio_buffer.speech_started":
+            older |= answers
+        elif event["type"] == "response.created":
+            answers.add(event["response"]["id"])
+        elif event["type"] == "response.output_audio.delta":
+            assert event["response_id"] not in older - beside
+
+
 def _deltas_make_the_whole(events: list[dict[str, Any]]) -> None:
     for done in events:
         if done["type"] == "response.output_text.done":
@@ -175,3 +213,38 @@ def _deltas_make_the_whole(events: list[dict[str, Any]]) -> None:
                 and e["item_id"] == done["item_id"]
             ]
             assert "".join(deltas).startswith(done["transcript"])
+
+
+def test_a_turn_without_words_is_not_answered() -> None:
+    async def walk() -> tuple[list[dict[str, Any]], RoteEngine]:
+        world = Walk()
+        steps = [
+            ({"type": "the user begins to speak"}, 1),
+            ({"type": "the user has finished"}, 50),
+        ]
+        await world.walk(steps)
+        return world.events, world.engine
+
+    events, engine = asyncio.run(walk())
+    done = next(e for e in events if e["type"] == "response.done")
+    assert done["response"]["status"] == "completed"
+    assert done["response"]["output"] == []
+    assert engine.requests == []
+
+
+def test_a_question_that_was_cut_short_by_a_noise_is_answered_again() -> None:
+    async def walk() -> tuple[list[dict[str, Any]], RoteEngine]:
+        world = Walk()
+        steps = [
+            (said("LONG"), 0),
+            ({"type": "response.create"}, 10),
+            ({"type": "the user begins to speak"}, 50),
+            ({"type": "the user has finished"}, 300),
+        ]
+        await world.walk(steps)
+        return world.events, world.engine
+
+    events, engine = asyncio.run(walk())
+    ends = [e["response"]["status"] for e in events if e["type"] == "response.done"]
+    assert ends == ["cancelled", "completed"]
+    assert len(engine.requests) == 2
