@@ -20,7 +20,7 @@ from app.evaluation.sentences import SentencesError, default_file, read_sentence
 from app.evaluation.speaking import connect, served_model
 from engine import ConfigurationError
 
-TABLE_WIDTH = 130
+TABLE_WIDTH = 160
 """Columns of a table that is not printed on a terminal."""
 
 

@@ -19,6 +19,7 @@ from app.evaluation.sentences import Sentence
 ROOT = Path(__file__).parents[2]
 MODULE = "recipes.lark.judge_files"
 SENTENCES = "sentences.tsv"
+JUDGED = "judged.json"
 
 
 class JudgesError(Exception):
@@ -62,7 +63,7 @@ def require_judges() -> None:
 
 
 def judge(folder: Path, sentences: Sequence[Sentence]) -> dict[str, Judgement]:
-    """Judges the sounds `<name>.wav` of a folder; the judges' progress goes to standard error.
+    """Judges the sounds `<name>.wav` of a folder; what the judges print goes to standard error.
 
     Raises:
         JudgesError: The judges failed.
@@ -72,10 +73,10 @@ def judge(folder: Path, sentences: Sequence[Sentence]) -> dict[str, Judgement]:
         writer.writerow(("id", "kind", "text"))
         writer.writerows((sentence.name, sentence.kind, sentence.text) for sentence in sentences)
     command = [sys.executable, "-m", MODULE, str(folder.resolve())]
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+    if subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False).returncode:
         raise JudgesError("The judges failed; what they said is above.")
-    return {name: Judgement(**judged) for name, judged in json.loads(done.stdout).items()}
+    found = json.loads((folder / JUDGED).read_text(encoding="utf-8"))
+    return {name: Judgement(**judged) for name, judged in found.items()}
 
 
 def average(judgements: Sequence[Judgement]) -> Averages:

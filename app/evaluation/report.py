@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from app.evaluation.figures import ALL, Reading, Row, summarise
@@ -22,7 +23,7 @@ _JUDGED = ("DistillMOS", "teacher's", "similarity")
 
 def table(title: str, readings: Sequence[Reading], judgements: Judgements) -> Table:
     """One row for each kind of sentence and one for all."""
-    drawn = Table("kind", title=title)
+    drawn = Table("kind", title=title, box=box.SIMPLE_HEAD)
     for heading in (*_FIGURES, *_TIMES, *(_JUDGED if judgements else ())):
         drawn.add_column(heading, justify="right")
     for row in summarise(readings):

@@ -3,9 +3,9 @@
     python -m recipes.lark.judge_files FOLDER
 
 The folder holds `sentences.tsv` (columns id, kind and text) and one `<id>.wav` for each sentence.
-The teacher speaks the same sentences into FOLDER/teacher. Prints one JSON object: for each id the
-DistillMOS of the sound (`naturalness`) and of the teacher's (`reference`), and the similarity of
-the two speakers, null where a sound is too short for it. `antiphon eval --naturalness` calls this.
+The teacher speaks the same sentences into FOLDER/teacher. FOLDER/judged.json then says for each id
+the DistillMOS of the sound (`naturalness`) and of the teacher's (`reference`), and the similarity
+of the two speakers, null where a sound is too short for it. `antiphon eval --naturalness` uses it.
 """
 
 from __future__ import annotations
@@ -52,12 +52,14 @@ def judge_files(folder: Path) -> dict[str, dict[str, float | None]]:
 
 
 def main() -> None:
-    """Parse the command line and print."""
+    """Parse the command line and write what the judges say."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", type=Path)
-    print(json.dumps(judge_files(parser.parse_args().folder)))
+    folder: Path = parser.parse_args().folder
+    found = judge_files(folder)
+    (folder / "judged.json").write_text(json.dumps(found, indent=1), encoding="utf-8")
 
 
 if __name__ == "__main__":
