@@ -295,9 +295,14 @@ def test_every_event_of_the_text_stream_is_documented() -> None:
     assert set(sent) <= documented
 
 
-def test_every_event_of_realtime_clients_is_documented() -> None:
+def test_every_realtime_event_is_documented() -> None:
     text = text_of("realtime.md")
     assert set(_EVENTS) - {"output_audio_buffer.clear"} <= first_column(text)
+    sources = (ROOT / "app/realtime").glob("*.py")
+    code = "".join(path.read_text("utf-8") for path in sources)
+    groups = "session|conversation|input_audio_buffer|response"
+    for name in re.findall(rf'(?:send|"type":|_event)\(?\s*"((?:{groups})\.[a-z_.]+)"', code):
+        assert f"`{name}`" in text or name.endswith(".done"), name
     for word in TextFormat:
         assert f"`{word}`" in text
 
