@@ -18,7 +18,8 @@ ENVIRONMENT := .venv
 BIN := $(ENVIRONMENT)/bin
 SET_UP := $(PYTHON) scripts/set_up.py --environment $(ENVIRONMENT) --backend $(EXTRA)
 SERVER_PACKAGES := libnuma.so.1:libnuma1
-TEST_PACKAGES := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium g++:g++
+TEST_PACKAGES := ffmpeg:ffmpeg espeak-ng:espeak-ng chromium:chromium g++:g++ \
+	/usr/share/pocketsphinx/test/data/librivox:pocketsphinx-testdata
 
 # The demo's logic is tested with the Node.js inside Playwright: Debian 12's own is too old for it.
 NODE_FOLDER := 'import playwright; print(playwright.__path__[0] + "/driver")'

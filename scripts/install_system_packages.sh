@@ -3,8 +3,8 @@
 #
 # usage: install_system_packages.sh PURPOSE WANTED:PACKAGE ...
 #
-# WANTED is a command or, with ".so" in its name, a shared library. What is found counts as there
-# however it was installed. apt-get is asked only when something is missing.
+# WANTED is an absolute path, a shared library (".so" is in its name) or a command. What is found
+# counts as there however it was installed. apt-get is asked only when something is missing.
 set -eu
 
 purpose=$1
@@ -12,6 +12,7 @@ shift
 
 is_there() {
     case $1 in
+    /*) test -e "$1" ;;
     *.so*) PATH="$PATH:/sbin:/usr/sbin" ldconfig -p | grep -qF "$1" ;;
     *) command -v "$1" >/dev/null 2>&1 ;;
     esac

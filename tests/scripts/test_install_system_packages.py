@@ -54,6 +54,13 @@ def test_apt_is_not_asked_for_what_is_there(machine: Machine) -> None:
     assert "The system has what the test needs." in result.stdout
 
 
+def test_data_is_looked_for_at_its_path(machine: Machine, tmp_path: Path) -> None:
+    machine.add_apt()
+    (tmp_path / "data").mkdir()
+    machine.run(f"{tmp_path}/data:data-there", f"{tmp_path}/none:data-gone")
+    assert machine.asked[1].endswith(" data-gone")
+
+
 def test_only_what_is_missing_is_installed_after_an_update(machine: Machine) -> None:
     machine.add("there", "true")
     machine.add_apt()
