@@ -88,6 +88,19 @@ test("an interruption that only the server noticed silences too", () => {
   assert.deepEqual(output.told.at(-1), ["flush"]);
 });
 
+test("at the end of a session what is still heard is cut, and a new one is not told of it", () => {
+  const { output, sent, answers } = answering();
+  const cut = [];
+  answers.addEventListener("cut", ({ detail }) => cut.push(detail.item));
+  answers.follow(created("r"));
+  answers.follow(delta("r", "i"));
+  answers.reset();
+  output.say("flushed", "i", 1);
+  assert.deepEqual(output.told.at(-1), ["flush"]);
+  assert.deepEqual([cut, sent], [["i"], []]);
+  assert.ok(!answers.active && !answers.audible);
+});
+
 test("what another part of the page plays is none of its business", () => {
   const { output, sent } = answering();
   output.say("flushed", "speak-1", 3);

@@ -12,7 +12,7 @@ import { RingBuffer } from "./ring-buffer.js";
 const DEFAULTS = {
   inputRate: 24_000,
   capacitySeconds: 120,
-  startSeconds: 0.06,
+  startSeconds: 0.1,
   longestStartSeconds: 0.6,
   fadeSeconds: 0.005,
   largestQuantum: 1024,

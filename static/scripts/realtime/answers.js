@@ -2,7 +2,7 @@
 
 import { SampleJoiner, fromBase64 } from "../audio/pcm.js";
 
-/** Dispatches `change` when something begins or ends, and `sound` with {item, milliseconds} as sound arrives. */
+/** Dispatches `change` when something begins or ends, `sound` with {item, milliseconds} as sound arrives, and `cut` with {item}. */
 export class Answers extends EventTarget {
   #output;
   #send;
@@ -62,6 +62,7 @@ export class Answers extends EventTarget {
   reset() {
     this.#active = null;
     this.#silence();
+    for (const item of this.#pending) this.dispatchEvent(new CustomEvent("cut", { detail: { item } }));
     this.#pending.clear();
   }
 
@@ -113,7 +114,7 @@ export class Answers extends EventTarget {
     const heard = Math.max(0, seconds - this.#output.latencySeconds);
     const end = Math.floor(1000 * heard);
     this.#send({ type: "conversation.item.truncate", item_id: segment, content_index: 0, audio_end_ms: end });
-    this.dispatchEvent(new CustomEvent("cut", { detail: { item: segment, milliseconds: end } }));
+    this.dispatchEvent(new CustomEvent("cut", { detail: { item: segment } }));
     this.#settle(segment);
   }
 

@@ -79,6 +79,7 @@ export class TalkLog {
     this.#bubbles.clear();
     this.#empty.hidden = false;
     this.#atEnd = true;
+    this.#top = 0;
   }
 
   #add({ id, side }) {
@@ -111,6 +112,10 @@ export class TalkLog {
 
   /** Keeps the newest turn in view, unless the person reads further up. */
   #follow() {
-    if (this.#atEnd) this.#log.scrollTop = this.#log.scrollHeight;
+    // The browser tells of scrolling a little late; what the person did since counts too.
+    if (this.#log.scrollTop < this.#top) this.#atEnd = false;
+    if (!this.#atEnd) return;
+    this.#log.scrollTop = this.#log.scrollHeight;
+    this.#top = this.#log.scrollTop;
   }
 }
