@@ -52,6 +52,12 @@ class WireFormat(StrEnum):
         """How many bytes last so long."""
         return ticks // self.ticks_per_sample * self.bytes_per_sample
 
+    def silence(self, size: int) -> bytes:
+        """So many bytes of silence."""
+        if self is WireFormat.PCM:
+            return bytes(size)
+        return (b"\xff" if self is WireFormat.MU_LAW else b"\xd5") * size
+
     def as_wire(self) -> dict[str, object]:
         """The format as clients see it."""
         if self is WireFormat.PCM:

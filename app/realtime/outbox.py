@@ -8,7 +8,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from app.identifiers import new_identifier
-from app.realtime.output import ServerEvent
+from app.realtime.output import ServerEvent, SpokenText
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +19,13 @@ class Frame:
         text: What is sent.
         item: The answer whose sound it carries; None for all other events.
         ticks: How much sound that is.
+        spoken: Words whose times became known with it.
     """
 
     text: str
     item: str | None = None
     ticks: int = 0
+    spoken: tuple[SpokenText, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class Outbox:
         """Adds an event."""
         fields = {"event_id": new_identifier("event"), **event.fields}
         text = json.dumps(fields, separators=(",", ":"), ensure_ascii=False)
-        frame = Frame(text, event.item, event.ticks)
+        frame = Frame(text, event.item, event.ticks, event.spoken)
         self.put_frame(frame)
         return frame
 
@@ -107,6 +109,23 @@ class Outbox:
         for frame in dropped:
             self._count(frame, -1)
         return sum(frame.ticks for frame in dropped)
+
+    async def head(self) -> Frame | None:
+        """Waits for the next frame and leaves it; None when the outbox is closed and empty."""
+        while not self._frames:
+            if self.closing is not None:
+                return None
+            self._changed.clear()
+            await self._changed.wait()
+        return self._frames[0]
+
+    def take_if_next(self, frame: Frame) -> bool:
+        """Takes a frame, unless it was dropped since it was next."""
+        if not self._frames or self._frames[0] is not frame:
+            return False
+        self._frames.popleft()
+        self._count(frame, -1)
+        return True
 
     async def take(self) -> Frame | None:
         """The next frame; None when the outbox is closed and empty."""

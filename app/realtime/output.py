@@ -23,6 +23,15 @@ AUDIO_TOKENS_PER_SECOND = 20
 
 
 @dataclass(frozen=True, slots=True)
+class SpokenText:
+    """A piece of an answer's text and when it is heard, in seconds of the answer."""
+
+    text: str
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
 class ServerEvent:
     """An event for the client.
 
@@ -30,11 +39,13 @@ class ServerEvent:
         fields: The event without its `event_id`.
         ticks: How much of an answer's sound it carries.
         item: The item whose sound that is.
+        spoken: Words whose times became known with that sound.
     """
 
     fields: dict[str, Any]
     ticks: int = 0
     item: str | None = None
+    spoken: tuple[SpokenText, ...] = ()
 
 
 class ResponseOutput:
@@ -52,6 +63,8 @@ class ResponseOutput:
         self._conversation = conversation
         self._items: list[Item] = []
         self._pending = b""
+        self._untold: list[SpokenText] = []
+        self._told_characters = 0
         self._format = plan.config.output_format
 
     def created(self) -> list[ServerEvent]:
@@ -71,6 +84,10 @@ class ResponseOutput:
         """More of the answer's sound, in the client's format; in deltas of a sensible length."""
         events, part = self._part()
         part.words.extend(words)
+        for word in words:
+            text = (part.text or "")[self._told_characters : word.end_character]
+            self._told_characters = word.end_character
+            self._untold.append(SpokenText(text, word.start, word.end))
         self._pending += data
         longest = self._format.size(LONGEST_DELTA)
         while len(self._pending) >= longest:
@@ -210,7 +227,8 @@ class ResponseOutput:
         part.ticks += ticks
         event = self._delta("response.output_audio.delta", to_base64(data))
         assert self.message is not None
-        return ServerEvent(event.fields, ticks, self.message.id)
+        spoken, self._untold = tuple(self._untold), []
+        return ServerEvent(event.fields, ticks, self.message.id, spoken)
 
     def _response(self, outcome: Outcome | None, final: dict[str, Any]) -> dict[str, Any]:
         return {

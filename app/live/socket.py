@@ -1,0 +1,170 @@
+"""One Live socket: a reader and a writer around a session, the sound at the pace of hearing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from app.audio.wire_formats import TICKS_PER_SECOND
+from app.connection import connection_of
+from app.live.projection import Event, Projection, error_of, live_event
+from app.live.schema import (
+    InputAppend,
+    InputMute,
+    InputUnmute,
+    InstructionsAppend,
+    LiveEvent,
+    SessionClose,
+    parse_live_event,
+)
+from app.realtime.client_events import AudioAppend, ItemCreate
+from app.realtime.commands import sound_of
+from app.realtime.failure import EventError
+from app.realtime.inbox import ClientSaid, SocketLost, SoundSent
+from app.realtime.item_schema import InputText, MessageItem
+from app.realtime.outbox import Closing, Frame, Outbox
+from app.realtime.session import Session
+
+logger = logging.getLogger(__name__)
+
+LEAD_SECONDS = 0.3
+"""How far sound is sent ahead of being heard: what an interruption finds in the client's buffer."""
+
+
+class LiveSocket:
+    """Serves a session on one accepted socket."""
+
+    def __init__(
+        self, websocket: WebSocket, session: Session, outbox: Outbox, projection: Projection
+    ) -> None:
+        """The session must have been told of the outbox."""
+        self._websocket = websocket
+        self._session = session
+        self._outbox = outbox
+        self._projection = projection
+        self._settings = session.services.settings
+        self._muted = False
+        self._sound_ends = 0.0
+        self._sending = asyncio.Lock()
+
+    async def run(self, client_event_id: str | None) -> None:
+        """Serves until either side ends it; every task has ended then.
+
+        Args:
+            client_event_id: What the client called its `session.start`.
+        """
+        started = self._projection.resource(self._wire())
+        await self._send(live_event("session.started", client_event_id, session=started))
+        reader = asyncio.create_task(self._read(), name="live reader")
+        writer = asyncio.create_task(self._write(), name="live writer")
+        try:
+            await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
+            if writer.done() and not reader.done():
+                await self._end(self._outbox.closing)
+        except TimeoutError:
+            connection = connection_of(self._websocket.scope)
+            if connection is not None:
+                connection.abort()
+        finally:
+            for task in (reader, writer):
+                task.cancel()
+            await asyncio.gather(reader, writer, return_exceptions=True)
+            self._outbox.close(Closing(1000, "the client left", orderly=False))
+            self._session.tell(SocketLost(self._outbox))
+
+    async def _end(self, closing: Closing | None) -> None:
+        """Says goodbye where the server ends the session."""
+        reason = "expired" if closing is not None and "expired" in closing.reason else "content"
+        if reason == "expired":
+            await self._send(self._projection.closed(self._wire(), reason, None))
+        if closing is not None:
+            await self._websocket.close(closing.code, closing.reason)
+
+    async def _read(self) -> None:
+        while True:
+            message = await self._websocket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            try:
+                event = parse_live_event(message.get("text"))
+                if isinstance(event, SessionClose):
+                    closed = self._projection.closed(
+                        self._wire(), "close_requested", event.event_id
+                    )
+                    await self._send(closed)
+                    await self._websocket.close(1000, "closed by the client")
+                    return
+                await self._follow(event)
+            except EventError as refusal:
+                await self._send(error_of(refusal.as_dict()))
+
+    async def _follow(self, event: LiveEvent) -> None:
+        match event:
+            case InputAppend():
+                sound = sound_of(event.audio, self._settings.realtime_append_bytes)
+                if self._muted:
+                    # The ear must go on hearing time pass, or a turn would never end.
+                    sound = self._projection.audio_format.silence(len(sound))
+                append = AudioAppend(type="input_audio_buffer.append", audio="")
+                await self._tell(append, event.event_id, sound)
+            case InputMute() | InputUnmute():
+                self._muted = isinstance(event, InputMute)
+                word = "muted" if self._muted else "unmuted"
+                await self._send(live_event(f"session.input_audio.{word}", event.event_id))
+            case InstructionsAppend():
+                part = InputText(type="input_text", text=event.content)
+                item = MessageItem(type="message", role="system", content=[part])
+                create = ItemCreate(type="conversation.item.create", item=item)
+                await self._tell(create, event.event_id, b"")
+                now = round(1000 * self._projection.seconds)
+                appended = live_event(
+                    "session.instructions.appended", event.event_id, start_ms=now, end_ms=now
+                )
+                await self._send(appended)
+            case _:
+                message = "The session has started already."
+                raise EventError(message, "invalid_event", "type", event_id=event.event_id)
+
+    async def _tell(
+        self, event: AudioAppend | ItemCreate, event_id: str | None, sound: bytes
+    ) -> None:
+        named = event.model_copy(update={"event_id": event_id})
+        await self._session.tell_from_client(ClientSaid(self._outbox, named, sound))
+
+    async def _write(self) -> None:
+        """Sends what the session says; sound when its time has come, unless it was dropped."""
+        while (frame := await self._outbox.head()) is not None:
+            if frame.item is not None:
+                await self._until_due()
+            if not self._outbox.take_if_next(frame):
+                continue
+            for event in self._projection.project(frame):
+                await self._send(event)
+            if frame.item is not None:
+                self._note_sound(frame)
+
+    async def _until_due(self) -> None:
+        """Waits for the time, by the clock and not by adding waits up, at which sound is due."""
+        loop = asyncio.get_running_loop()
+        due = self._sound_ends - LEAD_SECONDS
+        if due > loop.time():
+            await asyncio.sleep(due - loop.time())
+
+    def _note_sound(self, frame: Frame) -> None:
+        assert frame.item is not None
+        now = asyncio.get_running_loop().time()
+        self._sound_ends = max(self._sound_ends, now) + frame.ticks / TICKS_PER_SECOND
+        self._session.tell(SoundSent(frame.item, frame.ticks))
+
+    async def _send(self, event: Event) -> None:
+        try:
+            async with self._sending, asyncio.timeout(self._settings.slow_client_seconds):
+                await self._websocket.send_json(event)
+        except (WebSocketDisconnect, RuntimeError):
+            logger.debug("%s: the client left.", self._session.id)
+
+    def _wire(self) -> dict[str, Any]:
+        return self._session.config.as_wire(self._session.id, self._session.expires_at)
