@@ -1,7 +1,7 @@
 # Antiphon: `make serve` runs it, `make test` tests it, `make help` lists the rest.
 #
 # Settings, on the command line: PYTHON=python3.12, EXTRA=cuda, HOST=0.0.0.0, PORT=9000,
-# ARGUMENTS="--pipeline lark" (handed to `antiphon serve`), TESTS=tests/app (handed to pytest).
+# PIPELINE=lark (the voice alone), ARGUMENTS="--log-level debug" (handed to `antiphon serve`), TESTS=tests/app (handed to pytest).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -11,6 +11,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 EXTRA ?= cpu
 HOST ?= 127.0.0.1
 PORT ?= 8000
+PIPELINE ?= conversation
 ARGUMENTS ?=
 TESTS ?=
 
@@ -47,8 +48,8 @@ clients:  ## installs other makers' client libraries, which the tests run, into 
 	@.venv-clients/bin/pip install --quiet -r tests/clients/peers/requirements.txt
 
 serve: setup  ## sets up, prepares the models and starts the server on 127.0.0.1:8000
-	@$(BIN)/antiphon models fetch --for serve
-	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) $(ARGUMENTS)
+	@$(BIN)/antiphon models fetch --for serve --for conversation
+	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) --pipeline $(PIPELINE) $(ARGUMENTS)
 
 test: system-packages-for-tests lint  ## installs what the tests need, then checks and tests it all
 	@$(BIN)/antiphon models fetch --for serve --for conversation --for test

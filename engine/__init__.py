@@ -21,6 +21,7 @@ from engine.errors import (
     InvalidRequestError,
     StageError,
 )
+from engine.pipeline_config import describe_pipeline
 from engine.request import (
     Chat,
     ChatMessage,
@@ -62,4 +63,5 @@ __all__ = [
     "UsagePayload",
     "VoiceDescription",
     "WordTiming",
+    "describe_pipeline",
 ]

@@ -84,7 +84,7 @@ class AsyncOmniEngine:
     async def start(
         cls,
         *,
-        pipeline: str = "lark",
+        pipeline: str,
         model: str | None = None,
         deploy: Path | None = None,
         cache_folder: Path,

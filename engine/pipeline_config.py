@@ -164,3 +164,18 @@ def load_pipeline(name: str) -> PipelineConfig:
     if not isinstance(pipeline, PipelineConfig):
         raise ConfigurationError(f"The entry point of {name!r} is no PipelineConfig.")
     return pipeline
+
+
+def describe_pipeline(name: str, model: str | None, cache: Path) -> PipelineDescription:
+    """What clients may know about an installed pipeline, without starting it.
+
+    Args:
+        name: The pipeline's name.
+        model: What the operator named instead of its own model.
+        cache: The folder in which fetched models lie.
+
+    Raises:
+        ConfigurationError: There is no such pipeline, or its model is not here.
+    """
+    config = load_pipeline(name)
+    return config.describe(config.resolve(model, cache))

@@ -7,16 +7,14 @@ from rich.console import Console
 from rich.table import Table
 
 from app.commands._options import ModelOption, PipelineOption, settings_with
-from engine import ConfigurationError
-from engine.pipeline_config import load_pipeline
+from engine import ConfigurationError, describe_pipeline
 
 
 def voices(pipeline: PipelineOption = None, model: ModelOption = None) -> None:
     """List the voices of a pipeline."""
     settings = settings_with(pipeline=pipeline, model=model)
     try:
-        config = load_pipeline(settings.pipeline)
-        description = config.describe(config.resolve(settings.model, settings.cache_folder))
+        description = describe_pipeline(settings.pipeline, settings.model, settings.cache_folder)
     except ConfigurationError as failure:
         Console(stderr=True).print(str(failure), style="red", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
