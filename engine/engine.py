@@ -18,6 +18,7 @@ from engine.chunk import Chunk
 from engine.client_stream import ClientStream
 from engine.connector import InProcessConnector
 from engine.deploy_config import DeployConfig, load_deploy_config
+from engine.environment import require_supported_vllm
 from engine.errors import (
     ErrorCode,
     InvalidRequestError,
@@ -105,6 +106,7 @@ class AsyncOmniEngine:
         Raises:
             ConfigurationError: A name or a configuration value is wrong.
         """
+        require_supported_vllm()
         config = load_pipeline(pipeline)
         names = [stage.name for stage in config.stages]
         deployment = load_deploy_config(deploy or config.deploy, names)

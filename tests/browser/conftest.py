@@ -27,14 +27,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="Chromium is not installed."))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright() -> Generator[Playwright]:
     """Playwright itself."""
     with sync_playwright() as started:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(playwright: Playwright) -> Generator[Browser]:
     """A browser whose microphone beeps and is given without asking."""
     with chromium(playwright, *FAKE_MICROPHONE) as started:
