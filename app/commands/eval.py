@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -16,7 +17,7 @@ from rich.progress import track
 from app.evaluation.naturalness import JudgesError, judge, require_judges
 from app.evaluation.report import Judgements, as_json, misheard, table
 from app.evaluation.run import readings
-from app.evaluation.sentences import SentencesError, default_file, read_sentences
+from app.evaluation.sentences import Sentence, SentencesError, default_file, read_sentences
 from app.evaluation.speaking import connect, served_model
 from engine import ConfigurationError
 
@@ -70,21 +71,29 @@ def evaluate(
             each = readings(client, chosen, voice, listener, folder)
             progress = track(each, "Speaking and listening", len(chosen), console=console)
             found = list(progress)
-            judgements: Judgements = {}
-            if naturalness and folder is not None:
-                judgements = judge(folder, chosen)
+            judgements, failure = _judged(folder, chosen) if naturalness and folder else ({}, None)
     except (SentencesError, JudgesError, ConfigurationError, OSError) as error:
         _fail(str(error))
     except httpx.HTTPError as error:
         _fail(f"The server at {url} did not answer as it should: {error}")
     if json_output:
         print(json.dumps(as_json(model, found, judgements)))
-        return
-    if not console.is_terminal:
-        console = Console(highlight=False, width=TABLE_WIDTH)
-    console.print(table(f"{model} as {voice}, {len(found)} sentences", found, judgements))
-    for line in misheard(found):
-        console.print(line, markup=False, soft_wrap=True)
+    else:
+        title = f"{model} as {voice}, {len(found)} sentences"
+        page = Console(highlight=False, width=None if console.is_terminal else TABLE_WIDTH)
+        page.print(table(title, found, judgements))
+        for line in misheard(found):
+            page.print(line, markup=False, soft_wrap=True)
+    if failure is not None:
+        _fail(failure)
+
+
+def _judged(folder: Path, sentences: Sequence[Sentence]) -> tuple[Judgements, str | None]:
+    """What the judges say, or why they say nothing: the other figures are worth printing still."""
+    try:
+        return judge(folder, sentences), None
+    except JudgesError as error:
+        return {}, str(error)
 
 
 def _fail(message: str) -> NoReturn:

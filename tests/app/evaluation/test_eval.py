@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 from app.audio.pcm import FloatSamples
 from app.cli import cli
 from app.evaluation.figures import ALL, Reading, summarise
-from app.evaluation.naturalness import Judgement
+from app.evaluation.naturalness import Judgement, JudgesError
 from app.evaluation.report import as_json, misheard, table
 from app.evaluation.run import readings
 from app.evaluation.sentences import Sentence
@@ -119,11 +119,33 @@ def _evaluate(*arguments: str, **environment: str) -> Result:
     return CliRunner().invoke(cli, ["eval", *arguments], env=environment)
 
 
-def test_the_command_prints_json(humming: str, tmp_path: Path) -> None:
+@pytest.fixture
+def one_sentence(tmp_path: Path) -> str:
     path = tmp_path / "sentences.tsv"
     path.write_text("id\tkind\ttext\none\tshort\tYes.\n", encoding="utf-8")
+    return str(path)
+
+
+def test_the_command_prints_a_table_and_what_was_misheard(humming: str, one_sentence: str) -> None:
+    with patch.object(Transcriber, "installed", lambda: Listener("Yet.")):
+        done = _evaluate("--url", humming, "--sentences", one_sentence)
+    assert done.exit_code == 0, done.output
+    assert "100.00 %" in done.output
+    assert "one: [yes > yet]" in done.output
+
+
+def test_judges_that_fail_leave_the_other_figures(humming: str, one_sentence: str) -> None:
+    fails = patch("app.commands.eval.judge", side_effect=JudgesError("The judges are out."))
+    with fails, patch.object(Transcriber, "installed", lambda: Listener("Yes.")):
+        done = _evaluate("--url", humming, "--sentences", one_sentence, "--naturalness")
+    assert done.exit_code == 1
+    assert "0.00 %" in done.output
+    assert "The judges are out." in done.output
+
+
+def test_the_command_prints_json(humming: str, one_sentence: str) -> None:
     with patch.object(Transcriber, "installed", lambda: Listener("Yes.")):
-        done = _evaluate("--url", humming, "--sentences", str(path), "--json")
+        done = _evaluate("--url", humming, "--sentences", one_sentence, "--json")
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
     assert printed["sentences"][0]["heard"] == "Yes."
