@@ -139,7 +139,10 @@ class ResponseOutput:
     ) -> list[ServerEvent]:
         """The last events; nothing comes after them."""
         whole = outcome is Outcome.COMPLETED
-        events = [] if self.message is None else self._finish_message(self.message, whole)
+        failed = outcome is Outcome.FAILED
+        events = []
+        if self.message is not None:
+            events = self._finish_message(self.message, whole=whole, failed=failed)
         details: dict[str, Any] | None = None
         if not whole:
             details = {"type": outcome.value}
@@ -153,13 +156,15 @@ class ResponseOutput:
         done = {"type": "response.done", "response": self._response(outcome, final)}
         return [*events, ServerEvent(done)]
 
-    def _finish_message(self, message: Message, whole: bool) -> list[ServerEvent]:
+    def _finish_message(self, message: Message, *, whole: bool, failed: bool) -> list[ServerEvent]:
         part = message.parts[0]
         message.status = ItemStatus.COMPLETED if whole else ItemStatus.INCOMPLETE
         where = self._where()
         events = []
         if self._pending:
             events.append(self._sound_delta(part, len(self._pending)))
+        if failed and part.end is None:
+            part.end = part.ticks  # words that were never voiced were not heard
         text = part.heard or ""
         if part.kind is PartKind.OUTPUT_AUDIO:
             events.append(ServerEvent({"type": "response.output_audio.done", **where}))

@@ -220,7 +220,7 @@ def test_a_turn_without_words_is_not_answered() -> None:
         world = Walk()
         steps = [
             ({"type": "the user begins to speak"}, 1),
-            ({"type": "the user has finished"}, 50),
+            ({"type": "the user has finished"}, 500),
         ]
         await world.walk(steps)
         return world.events, world.engine
@@ -239,7 +239,7 @@ def test_a_question_that_was_cut_short_by_a_noise_is_answered_again() -> None:
             (said("LONG"), 0),
             ({"type": "response.create"}, 10),
             ({"type": "the user begins to speak"}, 50),
-            ({"type": "the user has finished"}, 300),
+            ({"type": "the user has finished"}, 2000),
         ]
         await world.walk(steps)
         return world.events, world.engine

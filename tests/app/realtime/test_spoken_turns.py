@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Generator
 from typing import Any
 
 import pytest
+import soxr
 
+from app.audio.wire_formats import WireFormat, encode
 from tests.app.realtime.conversing import Talk, sound_of, talking
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
@@ -175,14 +178,10 @@ async def test_semantic_turn_ends(hearing: Serving) -> None:
 
 
 async def test_g711_in(hearing: Serving) -> None:
-    from app.audio.wire_formats import WireFormat, encode
-
     async with talking(hearing.websocket_url) as talk:
         session = turn()
         session["audio"]["input"]["format"] = {"type": "audio/pcmu"}
         await talk.send("session.update", session=session)
-        import soxr
-
         samples = soxr.resample(synthesized(QUESTION), 24_000, 8_000)
         quiet = bytes([0xFF]) * 8000
         await speak(talk, quiet + encode(samples, WireFormat.MU_LAW) + quiet, pace=0)
@@ -224,8 +223,6 @@ async def test_silence_after_an_answer_times_out(hearing: Serving) -> None:
 
 
 async def test_a_recording_in_an_item_is_understood(hearing: Serving) -> None:
-    import base64
-
     async with talking(hearing.websocket_url) as talk:
         audio = base64.b64encode(pcm(synthesized(QUESTION))).decode()
         content = [{"type": "input_audio", "audio": audio}]

@@ -266,3 +266,32 @@ async def test_nothing_is_left_of_sessions_that_are_cut(slow_rote: Serving) -> N
             break
         await asyncio.sleep(0.02)
     assert engine.live == set()
+
+
+@pytest.mark.parametrize("count", range(1, 16))
+async def test_a_socket_may_be_cut_anywhere(slow_rote: Serving, count: int) -> None:
+    engine = slow_rote.engine
+    assert isinstance(engine, RoteEngine)
+    async with talking(slow_rote.websocket_url) as talk:
+        await talk.say("one two three")
+        await talk.send("response.create")
+        while len(talk.events) < count:
+            await talk.get()
+        talk.socket.transport.abort()
+    for _ in range(200):
+        if not slow_rote.realtime_sessions():
+            break
+        await asyncio.sleep(0.02)
+    assert slow_rote.realtime_sessions() == 0
+    assert engine.live == set()
+
+
+async def test_words_that_were_never_voiced_leave_the_history(rote: Serving) -> None:
+    engine = rote.engine
+    assert isinstance(engine, RoteEngine)
+    async with talking(rote.websocket_url) as talk:
+        await talk.say("please FAIL now")
+        await talk.send("response.create")
+        done = await talk.until("response.done")
+        part = done["response"]["output"][0]["content"][0]
+        assert part["transcript"] == "You said: please"
