@@ -42,7 +42,13 @@ def serving(engine: HummingEngine | None = None, **overrides: object) -> Generat
 
     factory: EngineFactory = start
     settings = Settings.model_validate(
-        {"port": 0, "shutdown_seconds": 2.0, "static_folder": "/nonexistent", **overrides}
+        {
+            "port": 0,
+            "shutdown_seconds": 2.0,
+            "static_folder": "/nonexistent",
+            "ear": False,
+            **overrides,
+        }
     )
     settled = threading.Event()
     lifecycle = EngineLifecycle(factory, settled=settled.set)

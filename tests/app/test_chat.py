@@ -146,7 +146,7 @@ def test_speech_in_a_message_is_understood() -> None:
     data = base64.b64encode(out.getvalue()).decode()
     content = [{"type": "input_audio", "input_audio": {"data": data, "format": "wav"}}]
     asked = {"model": "rote", "messages": [{"role": "user", "content": content}]}
-    with serving(RoteEngine()) as running:  # type: ignore[arg-type]
+    with serving(RoteEngine(), ear=True) as running:  # type: ignore[arg-type]
         url = f"{running.base_url}/v1/chat/completions"
         answer = httpx.post(url, json=asked, timeout=30).json()
         assert "weather" in answer["choices"][0]["message"]["content"].lower()

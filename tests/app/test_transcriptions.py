@@ -22,7 +22,7 @@ WORDS = "might even have been made amiable himself"
 @pytest.fixture(scope="module")
 def hearing() -> Generator[Serving]:
     need_ear()
-    with serving() as running:
+    with serving(ear=True) as running:
         yield running
 
 

@@ -81,7 +81,7 @@ async def calling(url: str, **session: Any) -> AsyncGenerator[Call]:
 @pytest.fixture(scope="module")
 def hearing() -> Generator[Serving]:
     need_ear()
-    with serving(RoteEngine()) as running:  # type: ignore[arg-type]
+    with serving(RoteEngine(), ear=True) as running:  # type: ignore[arg-type]
         yield running
 
 

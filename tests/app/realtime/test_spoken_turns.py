@@ -36,7 +36,7 @@ PIECE = 1920
 def hearing() -> Generator[Serving]:
     """A server that listens, and whose engine takes 20 ms for a word of 200 ms."""
     need_ear()
-    with serving(RoteEngine(pace=0.02)) as running:  # type: ignore[arg-type]
+    with serving(RoteEngine(pace=0.02), ear=True) as running:  # type: ignore[arg-type]
         yield running
 
 
