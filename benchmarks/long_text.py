@@ -3,8 +3,8 @@
     python -m benchmarks.long_text [--minutes 5] [--keep FILE.wav]
 
 Starts a server of its own, speaks a few sentences to warm it up, then streams one long text with
-the times of its words. The sound is cut where sentences end, by these times, and every piece is
-read back by Whisper base; a drift of the times or of the voice would show as word errors.
+the times of its words. The sound is cut in the pauses between sentences, by these times, and every
+piece is read back by Whisper base; a drift of the times or of the voice would show as word errors.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import wave
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -183,23 +184,29 @@ def narrate(client: httpx.Client, text: str, process: int) -> Narration:
     return result
 
 
-def read_back(sentences: list[Sentence], narration: Narration, listener: Transcriber) -> list[Part]:
-    """Cuts the sound where sentences begin and end and listens to each."""
-    parts: list[Part] = []
-    character, samples = 0, narration.samples
-    for sentence in track(sentences, "Listening", console=Console(stderr=True)):
+def boundaries(sentences: list[Sentence], words: list[dict[str, Any]]) -> list[float]:
+    """Where each sentence begins, and where the last ends: in the middle of each pause."""
+    times, character, ended = [], 0, 0.0
+    for sentence in sentences:
         end = character + len(sentence.text)
-        words = [w for w in narration.words if character <= w["start_character"] < end]
-        if words:
-            start, stop = words[0]["start"], words[-1]["end"]
-            piece = samples[round(start * SAMPLE_RATE) : round(stop * SAMPLE_RATE)]
-            heard = listener(piece, SAMPLE_RATE)
-        else:
-            start = stop = parts[-1].end if parts else 0.0
-            heard = ""
-        found = align(normalised(sentence.text), normalised(heard))
-        parts.append(Part(sentence, start, stop, found))
+        here = [word for word in words if character <= word["start_character"] < end]
+        times.append((ended + here[0]["start"]) / 2 if here else ended)
+        ended = here[-1]["end"] if here else ended
         character = end + 1
+    return [*times, ended + 0.3]
+
+
+def read_back(sentences: list[Sentence], narration: Narration, listener: Transcriber) -> list[Part]:
+    """Cuts the sound between sentences and listens to each piece."""
+    parts, samples = [], narration.samples
+    cuts = list(pairwise(boundaries(sentences, narration.words)))
+    pieces = zip(sentences, cuts, strict=True)
+    console = Console(stderr=True)
+    for sentence, (start, end) in track(pieces, "Listening", len(cuts), console=console):
+        piece = samples[round(start * SAMPLE_RATE) : round(end * SAMPLE_RATE)]
+        heard = listener(piece, SAMPLE_RATE) if len(piece) else ""
+        found = align(normalised(sentence.text), normalised(heard))
+        parts.append(Part(sentence, start, end, found))
     return parts
 
 
