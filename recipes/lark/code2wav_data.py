@@ -24,9 +24,6 @@ FloatArray = npt.NDArray[np.float32]
 
 TEACHER_RIGHT = (3,) * 9
 
-OTHER_SPEEDS = 0.4
-"""Share of the utterances that are not at their natural speed."""
-
 CPU = torch.device("cpu")
 
 
@@ -90,14 +87,6 @@ def pulse_spectrum(f0: FloatArray) -> npt.NDArray[np.complex64]:
     return spectrum
 
 
-def random_speed(source: np.random.Generator) -> float:
-    """Return 1 mostly, else a speed between a half and two, faster ones more often."""
-    if source.random() > OTHER_SPEEDS:
-        return 1.0
-    lowest, highest = (1.0, 2.0) if source.random() < 0.75 else (0.5, 1.0)
-    return float(np.exp(source.uniform(np.log(lowest), np.log(highest))))
-
-
 class FrameCorpus:
     """The corpus as rows of frames."""
 
@@ -113,14 +102,11 @@ class FrameCorpus:
         self.held_out = np.arange(len(self.training), len(self.features))
 
     @torch.inference_mode()
-    def utterance(
-        self, index: int, first: bool, speed: float = 1.0
-    ) -> tuple[FloatArray, FloatArray]:
+    def utterance(self, index: int, first: bool) -> tuple[FloatArray, FloatArray]:
         """Return quantised features [F, 130] and the teacher's spectra [F, BRANCHES * BINS].
 
         The teacher sees its own features, except for the pitch, which is the quantised one: the
-        harmonic branch must fit the pulses that it will filter. At another speed it sees its own
-        encodings in the student's rhythm.
+        harmonic branch must fit the pulses that it will filter.
         """
         store = self.features
         phonemes = slice(store.phoneme_offsets[index], store.phoneme_offsets[index + 1])
@@ -128,13 +114,7 @@ class FrameCorpus:
         codes = self.codes[phonemes].astype(np.int64)
         if first:
             codes = np.concatenate([self.first_codes[index][None].astype(np.int64), codes[1:]])
-        made = self.codec.features(CodecState(speed), codes)
-        quantised = made.features
-        if speed != 1.0:
-            raw = quantised.copy()
-            encodings = store.h[phonemes].astype(np.float32)
-            raw[:, :ENCODING_SIZE] = np.repeat(encodings, made.frames, axis=0)
-            return quantised, self._decode(raw)
+        quantised = self.codec.features(CodecState(), codes).features
         raw = raw_features(
             store.h[phonemes].astype(np.float32),
             store.durations[phonemes].astype(np.int64),
@@ -142,12 +122,8 @@ class FrameCorpus:
             store.energy[frames].astype(np.float32),
         )
         raw[len(raw) - len(quantised) :, ENCODING_SIZE] = quantised[:, ENCODING_SIZE]
-        return quantised, self._decode(raw)[len(raw) - len(quantised) :]
-
-    def _decode(self, raw: FloatArray) -> FloatArray:
-        spectra = self.teacher(torch.from_numpy(raw)[None].to(self.device))[0]
-        decoded: FloatArray = spectra.cpu().numpy()
-        return decoded
+        spectra = self.teacher(torch.from_numpy(raw)[None].to(self.device))[0].cpu().numpy()
+        return quantised, spectra[len(raw) - len(quantised) :]
 
     def batches(
         self, rows: int, length: int, seed: int, utterances: npt.NDArray[np.int64] | None = None
@@ -159,8 +135,7 @@ class FrameCorpus:
             order = source.permutation(self.training) if utterances is None else utterances
             parts: list[tuple[FloatArray, FloatArray]] = []
             for index in order:
-                speed = 1.0 if utterances is not None else random_speed(source)
-                parts.append(self.utterance(int(index), not parts, speed))
+                parts.append(self.utterance(int(index), first=not parts))
                 if sum(len(part[0]) for part in parts) < length:
                     continue
                 pending.append(
