@@ -138,6 +138,14 @@ class Outbox:
         self._count(frame, -1)
         return frame
 
+    def drain(self) -> list[Frame]:
+        """Takes everything that waits."""
+        frames = list(self._frames)
+        self._frames.clear()
+        for frame in frames:
+            self._count(frame, -1)
+        return frames
+
     def close(self, closing: Closing) -> None:
         """Takes nothing more. Closing twice is harmless; the first reason stays."""
         if self.closing is None:

@@ -49,6 +49,11 @@ class Playback:
         ahead = max(0.0, self._ends - self._clock())
         return max(0, self._sent - round(ahead * TICKS_PER_SECOND))
 
+    def go_on(self, delivered: int) -> None:
+        """Another socket goes on with the answer, of which the client has got so many ticks."""
+        self._sent = delivered
+        self.stop()
+
     def stop(self) -> None:
         """The client stops playing."""
         self._ends = min(self._ends, self._clock())

@@ -136,8 +136,8 @@ class Session:
 
     async def tell_from_client(self, told: ClientSaid | ClientErred) -> None:
         """Puts something of the client's in; waits while the session is behind."""
-        await self._room.acquire()
         await self.hearing.room()
+        await self._room.acquire()
         self.tell(told)
 
     async def run(self) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from app.realtime.inbox import SocketLost, SocketOpened, Timer
+from app.realtime.items import Message
 from app.realtime.outbox import Closing, Frame
 
 if TYPE_CHECKING:
@@ -23,23 +24,35 @@ def socket_opened(session: Session, opened: SocketOpened) -> None:
     if not opened.resumed:
         session.send_session("session.created")
         return
+    missed = _missed(session, opened)
+    unsent = old.drain()
+    missed = unsent if missed is None else missed
     reason = "the session was taken over by another socket"
     old.close(Closing(TAKEN_OVER, reason, orderly=False))
-    missed = _missed(session, opened)
-    stage.playback.stop()
+    _go_on(session, missed)
     session.send_session("session.created")
     for frame in missed:
         stage.outbox.put_frame(frame)
 
 
-def _missed(session: Session, opened: SocketOpened) -> list[Frame]:
-    """What the client has not got, or not played."""
+def _missed(session: Session, opened: SocketOpened) -> list[Frame] | None:
+    """What the client has not got, or not played; None if it does not say, or nobody knows."""
     journal = session.stage.journal
     if journal is None:
-        return []
+        return None
     if opened.after_event is not None:
-        return journal.after(opened.after_event) or []
-    return [] if opened.played is None else journal.unheard(*opened.played)
+        return journal.after(opened.after_event)
+    return None if opened.played is None else journal.unheard(*opened.played)
+
+
+def _go_on(session: Session, missed: list[Frame]) -> None:
+    """Sets the clock of what is heard to what the client has got of the last answer."""
+    stage = session.stage
+    item_id = stage.playback.item
+    item = None if item_id is None else stage.conversation.find(item_id)
+    if isinstance(item, Message) and item.sound is not None:
+        again = sum(frame.ticks for frame in missed if frame.item == item_id)
+        stage.playback.go_on(item.sound.ticks - again)
 
 
 def socket_lost(session: Session, lost: SocketLost) -> None:

@@ -106,6 +106,30 @@ async def test_a_socket_that_is_cut_can_be_followed(slow: Serving) -> None:
         assert new.events[0]["session"]["id"] == old.events[0]["session"]["id"]
 
 
+async def test_what_was_not_sent_yet_goes_on_without_being_asked_for(slow: Serving) -> None:
+    async with talking(slow.websocket_url, query=RESUMABLE) as old:
+        await begin(old)
+        listening = asyncio.create_task(drain(old))
+        async with talking(slow.websocket_url, query=f"resume={token(old)}") as new:
+            await new.until("response.done")
+            await listening
+            whole = sound_of(old.events) + sound_of(new.events)
+            assert seconds(whole) == pytest.approx(LONG_SECONDS, abs=0.21)
+
+
+async def test_what_was_heard_is_right_after_a_takeover(slow: Serving) -> None:
+    async with talking(slow.websocket_url, query=RESUMABLE) as old:
+        await begin(old)
+        item = old.events[-1]["item_id"]
+        query = f"resume={token(old)}&item_id={item}&audio_end_ms=0"
+        async with talking(slow.websocket_url, query=query) as new:
+            await new.until("response.output_audio.delta")
+            await new.send("response.cancel")
+            done = await new.until("response.done")
+            heard = done["response"]["output"][0]["content"][0]["transcript"].split()
+            assert len(heard) <= 4, "the answer began anew, and was stopped at once"
+
+
 async def test_nobody_comes_back(slow: Serving) -> None:
     engine = slow.engine
     assert isinstance(engine, RoteEngine)
