@@ -86,6 +86,8 @@ class Codebooks:
         pitch_mean: mean of the voice's log-f0.
         pitch_deviation: standard deviation of the voice's log-f0.
         glide: frames over which a jump of pitch at a phoneme border is smoothed, 0 for none.
+        tempo: what speed 1.0 means against the coded durations. The likeliest durations are on
+            the whole shorter than the voice's own; a tempo below one makes up for it.
     """
 
     pitch: FloatArray
@@ -94,6 +96,7 @@ class Codebooks:
     pitch_mean: float
     pitch_deviation: float
     glide: int = 0
+    tempo: float = 1.0
 
 
 class Codec:
@@ -127,9 +130,9 @@ class Codec:
             start = end
         return PhonemeFrames(features, frames)
 
-    @staticmethod
-    def _frame_count(state: CodecState, duration_code: int) -> int:
-        exact = (duration_code + 1) * UNIT_FRAMES / state.speed + state.owed
+    def _frame_count(self, state: CodecState, duration_code: int) -> int:
+        speed = state.speed * self.codebooks.tempo
+        exact = (duration_code + 1) * UNIT_FRAMES / speed + state.owed
         least = UNIT_FRAMES if state.speed <= _SQUEEZED_ABOVE else 1
         count = max(int(np.floor(exact + 1e-9)), least)
         state.owed = max(exact - count, -_LARGEST_DEBT)

@@ -261,5 +261,6 @@ def load_code2wav(folder: Path) -> Code2Wav:
         pitch_mean=config["pitch_mean"],
         pitch_deviation=config["pitch_deviation"],
         glide=config["glide"],
+        tempo=config["tempo"],
     )
     return Code2Wav(Codec(codebooks), Code2WavDecoder(network))

@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from pipelines.lark.decoder import DecoderConfig
-from recipes.lark.codec import GLIDE
+from recipes.lark.codec import GLIDE, TEMPO
 from recipes.lark.talker_model import TalkerConfig
 
 
@@ -40,6 +40,7 @@ def configuration(talker: TalkerConfig, decoder: DecoderConfig, pitch: Tensor) -
             "pitch_mean": float(pitch[0]),
             "pitch_deviation": float(pitch[1]),
             "glide": GLIDE,
+            "tempo": TEMPO,
         },
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -72,6 +74,13 @@ def test_speed_changes_the_length_by_its_factor(codebooks: Codebooks, speed: flo
 def test_a_speed_out_of_range_is_refused(speed: float) -> None:
     with pytest.raises(ValueError, match="Speed must lie between"):
         CodecState(speed)
+
+
+def test_the_tempo_scales_every_speed(codebooks: Codebooks) -> None:
+    codes = random_codes(200)
+    slower = Codec(replace(codebooks, tempo=0.95))
+    made = slower.features(CodecState(2.0), codes)
+    assert abs(len(made.features) - 2 * (codes[:, 0] + 1).sum() / 1.9) <= 1
 
 
 @pytest.mark.parametrize(("speed", "least"), [(1.5, 2), (2.0, 2), (3.0, 1), (4.0, 1)])
