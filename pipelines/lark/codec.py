@@ -50,11 +50,14 @@ class CodecState:
         speed: 2.0 speaks twice as fast.
         owed: frames that rounding has not yet given out; below zero, frames that short phonemes
             had too many and longer ones are to save.
+        unslowed: the fraction of a frame that the tempo has not yet given out. It is kept apart, so
+            that every speed scales the same whole frames.
         pitch: normalised log-f0 at the end of the last phoneme, or None when it ended unvoiced.
     """
 
     speed: float = 1.0
     owed: float = 0.0
+    unslowed: float = 0.0
     pitch: float | None = None
 
     def __post_init__(self) -> None:
@@ -131,8 +134,10 @@ class Codec:
         return PhonemeFrames(features, frames)
 
     def _frame_count(self, state: CodecState, duration_code: int) -> int:
-        speed = state.speed * self.codebooks.tempo
-        exact = (duration_code + 1) * UNIT_FRAMES / speed + state.owed
+        slowed = (duration_code + 1) * UNIT_FRAMES / self.codebooks.tempo + state.unslowed
+        natural = int(np.floor(slowed + 1e-9))
+        state.unslowed = slowed - natural
+        exact = natural / state.speed + state.owed
         least = UNIT_FRAMES if state.speed <= _SQUEEZED_ABOVE else 1
         count = max(int(np.floor(exact + 1e-9)), least)
         state.owed = max(exact - count, -_LARGEST_DEBT)

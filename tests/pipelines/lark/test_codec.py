@@ -80,7 +80,7 @@ def test_the_tempo_scales_every_speed(codebooks: Codebooks) -> None:
     codes = random_codes(200)
     slower = Codec(replace(codebooks, tempo=0.95))
     made = slower.features(CodecState(2.0), codes)
-    assert abs(len(made.features) - 2 * (codes[:, 0] + 1).sum() / 1.9) <= 1
+    assert abs(len(made.features) - 2 * (codes[:, 0] + 1).sum() / 1.9) <= 2
 
 
 @pytest.mark.parametrize(("speed", "least"), [(1.5, 2), (2.0, 2), (3.0, 1), (4.0, 1)])
