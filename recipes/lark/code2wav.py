@@ -154,19 +154,22 @@ class Trainer:
         held_out = list(corpus.batches(2, settings.length, 0, corpus.held_out[:30]))
         stream = corpus.batches(settings.rows, settings.length, settings.seed + self.steps)
         last, saved, recent = time.monotonic(), time.monotonic(), torch.zeros(len(LOSS_NAMES))
-        progress = tqdm(total=settings.minutes * 60, initial=self.elapsed, unit="s", mininterval=5)
+        total = settings.minutes * 60
+        progress = tqdm(total=total, initial=min(self.elapsed, total), unit="s", mininterval=5)
         self._report(held_out, recent)
         while self.elapsed < 60 * settings.minutes:
             parts = self.step(next(stream))
             recent = parts if not recent.any() else 0.95 * recent + 0.05 * parts
             now = time.monotonic()
             self.elapsed += now - last
-            progress.update(now - last)
+            # The last step may end after the time is up; the bar must not pass its end.
+            progress.update(max(min(now - last, total - progress.n - 1e-6), 0.0))
             last = now
             if now - saved > CHECKPOINT_SECONDS:
                 self._report(held_out, recent)
                 saved = last = time.monotonic()
             progress.set_postfix(loss=f"{float((recent * WEIGHTS).sum()):.3f}", steps=self.steps)
+        progress.close()
         self._report(held_out, recent)
 
     def _report(self, held_out: Sequence[FrameBatch], recent: Tensor) -> None:

@@ -150,18 +150,21 @@ class Trainer:
         held_out = list(self.corpus.batches(4, settings.length, 0, self.corpus.held_out))
         stream = self.corpus.batches(settings.rows, settings.length, settings.seed + self.steps)
         last, saved, recent = time.monotonic(), time.monotonic(), float("nan")
-        progress = tqdm(total=settings.minutes * 60, initial=self.elapsed, unit="s", mininterval=5)
+        total = settings.minutes * 60
+        progress = tqdm(total=total, initial=min(self.elapsed, total), unit="s", mininterval=5)
         while self.elapsed < 60 * settings.minutes:
             loss = self.step(next(stream), mask)
             recent = loss if recent != recent else 0.98 * recent + 0.02 * loss
             now = time.monotonic()
             self.elapsed += now - last
-            progress.update(now - last)
+            # The last step may end after the time is up; the bar must not pass its end.
+            progress.update(max(min(now - last, total - progress.n - 1e-6), 0.0))
             last = now
             if now - saved > CHECKPOINT_SECONDS:
                 self._report(held_out, mask, recent)
                 saved = last = time.monotonic()
             progress.set_postfix(loss=f"{recent:.2f}", steps=self.steps)
+        progress.close()
         self._report(held_out, mask, recent)
 
     def _report(self, held_out: Sequence[Batch], mask: Tensor, recent: float) -> None:
