@@ -89,7 +89,7 @@ def check_memory(
 
 
 def check_compiler() -> Finding:
-    """Whether models can be compiled, which makes steps about twice as fast."""
+    """Whether models can be compiled, which makes steps about a third shorter."""
     missing = []
     if shutil.which("g++") is None:
         missing.append("g++")
@@ -99,7 +99,7 @@ def check_compiler() -> Finding:
         return Finding(
             "compiler",
             Severity.WARNING,
-            f"Without {' and '.join(missing)} models run uncompiled and about half as fast.",
+            f"Without {' and '.join(missing)} models run uncompiled and slower.",
             f"On Debian: apt-get install {' '.join(missing)}",
         )
     return fine("compiler", "g++ and Python's headers are there")

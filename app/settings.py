@@ -58,7 +58,9 @@ class Settings(ConversationSettings):
     log_level: LogLevel = Field(LogLevel.INFO, description="debug, info, warning or error.")
 
     pipeline: str = Field("lark", description="The pipeline that speaks.")
-    model: str | None = Field(None, description="A folder or hub id instead of its own model.")
+    model: str | None = Field(
+        None, description="A folder, or a name of the catalogue, instead of its own model."
+    )
     deploy: Path | None = Field(None, description="A deployment YAML instead of its own.")
     cache_folder: Path = Field(
         default_factory=default_cache_folder,

@@ -96,7 +96,7 @@ class AsyncOmniEngine:
 
         Args:
             pipeline: The name of an installed pipeline.
-            model: A folder or hub id; None means the pipeline's default.
+            model: A folder or a name of the catalogue; None means the pipeline's default.
             deploy: A deployment file; None means the pipeline's default.
             cache_folder: Where prepared forms of models and compiled code are kept.
             compile_ahead: Whether stages that are not compiled yet may be compiled for the next

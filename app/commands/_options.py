@@ -12,7 +12,8 @@ from app.settings import Settings
 
 PipelineOption = Annotated[str | None, typer.Option("--pipeline", help="The pipeline that speaks.")]
 ModelOption = Annotated[
-    str | None, typer.Option("--model", help="A folder or hub id instead of its own model.")
+    str | None,
+    typer.Option("--model", help="A folder, or a name of the catalogue, instead of its own model."),
 ]
 DeployOption = Annotated[
     Path | None, typer.Option("--deploy", help="A deployment YAML instead of its own.")
