@@ -1,7 +1,7 @@
-"""The audio formats of the protocol, G.711 among them.
+"""The audio formats of the protocols, G.711 among them.
 
-One clock serves all of them: a *tick* is a 24 000th of a second. A sample of PCM is one tick, a
-byte of G.711 three.
+One clock serves all of them: a *tick* is a 48 000th of a second, so that a sample of each format
+lasts a whole number of ticks.
 """
 
 from __future__ import annotations
@@ -16,28 +16,34 @@ from app.audio.formats import OUTPUT_SAMPLE_RATE
 from app.audio.pcm import FloatSamples
 from app.audio.resample import StreamResampler
 
-TICKS_PER_SECOND = OUTPUT_SAMPLE_RATE
+TICKS_PER_SECOND = 48_000
 TICKS_PER_MILLISECOND = TICKS_PER_SECOND // 1000
 
 _BIAS = 0x84
 
 
 class WireFormat(StrEnum):
-    """The `type` of a format."""
+    """A format; PCM is 16-bit samples at 24 kHz unless its name says otherwise."""
 
     PCM = "audio/pcm"
+    PCM_16_KHZ = "audio/pcm;rate=16000"
     MU_LAW = "audio/pcmu"
     A_LAW = "audio/pcma"
 
     @property
     def rate(self) -> int:
         """Samples a second."""
-        return OUTPUT_SAMPLE_RATE if self is WireFormat.PCM else 8_000
+        return _RATES.get(self, 8_000)
+
+    @property
+    def linear(self) -> bool:
+        """Whether it is plain samples and not G.711."""
+        return self in _RATES
 
     @property
     def bytes_per_sample(self) -> int:
         """Bytes of one sample."""
-        return 2 if self is WireFormat.PCM else 1
+        return 2 if self.linear else 1
 
     @property
     def ticks_per_sample(self) -> int:
@@ -54,15 +60,19 @@ class WireFormat(StrEnum):
 
     def silence(self, size: int) -> bytes:
         """So many bytes of silence."""
-        if self is WireFormat.PCM:
+        if self.linear:
             return bytes(size)
         return (b"\xff" if self is WireFormat.MU_LAW else b"\xd5") * size
 
     def as_wire(self) -> dict[str, object]:
         """The format as clients see it."""
-        if self is WireFormat.PCM:
-            return {"type": self.value, "rate": self.rate}
+        if self.linear:
+            return {"type": WireFormat.PCM.value, "rate": self.rate}
         return {"type": self.value}
+
+
+_RATES = {WireFormat.PCM: OUTPUT_SAMPLE_RATE, WireFormat.PCM_16_KHZ: 16_000}
+"""Samples a second of the formats that are plain samples."""
 
 
 def milliseconds(ticks: int) -> int:
@@ -102,7 +112,7 @@ _ENCODE = {audio_format: _nearest_code(table) for audio_format, table in _DECODE
 
 def decode(data: bytes, audio_format: WireFormat) -> FloatSamples:
     """A client's bytes as float samples at the format's own rate; half a sample is left out."""
-    if audio_format is WireFormat.PCM:
+    if audio_format.linear:
         integers = np.frombuffer(data, "<i2", count=len(data) // 2)
     else:
         integers = _DECODE[audio_format][np.frombuffer(data, np.uint8)]
@@ -111,7 +121,7 @@ def decode(data: bytes, audio_format: WireFormat) -> FloatSamples:
 
 def encode(samples: FloatSamples, audio_format: WireFormat) -> bytes:
     """Float samples at the format's own rate as the client's bytes."""
-    if audio_format is WireFormat.PCM:
+    if audio_format.linear:
         return pcm.to_bytes(samples)
     integers = pcm.to_int16(samples).astype(np.int32) + 32768
     return _ENCODE[audio_format][integers].tobytes()

@@ -196,7 +196,7 @@ class Listener:
         if before - self._tape.begin < _REPORTED:
             return
         self._tape.drop_before(before)
-        self._tell(NothingHeard(self._hearing, before * 3 // 2))
+        self._tell(NothingHeard(self._hearing, ticks_of(before)))
 
     async def _restart(self, order: _Restart) -> None:
         await self._ear.hear(self._tape.flush)

@@ -1,4 +1,8 @@
-"""A session's events as a Live client sees them: sound and text on one timeline, no turns."""
+"""A session's events as a Live client sees them: sound and text on one timeline, no turns.
+
+The sound that is sent has no gaps: where nothing is said, it is silence. So its length is the
+session's time, and a word's place in it the word's time.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from app.audio.wire_formats import TICKS_PER_SECOND, WireFormat
+from app.audio.worker import to_base64
 from app.identifiers import new_identifier
 from app.live.schema import LiveConfig
 from app.realtime.outbox import Frame
@@ -31,12 +36,15 @@ def error_of(error: dict[str, Any]) -> Event:
     return live_event("error", client_event_id, error=kept)
 
 
+def _sound_event(delta: str) -> Event:
+    return {"type": "session.output_audio.delta", "delta": delta}
+
+
 @dataclass(slots=True)
 class _Playing:
     """The answer that is being heard."""
 
     item: str
-    begins: float
     ticks: int = 0
     waiting: list[SpokenText] = field(default_factory=list)
 
@@ -57,6 +65,7 @@ class Projection:
         self.audio_format = audio_format
         self._clock = clock
         self._began = clock()
+        self._sent_ticks = 0
         self._turns: dict[str, list[int]] = {}
         self._playing: _Playing | None = None
 
@@ -65,17 +74,34 @@ class Projection:
         """How long the session has lasted."""
         return self._clock() - self._began
 
+    @property
+    def sent_seconds(self) -> float:
+        """How long the sound is that was sent."""
+        return self._sent_ticks / TICKS_PER_SECOND
+
+    @property
+    def sound_ends(self) -> float:
+        """When the sound that was sent is over for a client that plays it at once, on the clock."""
+        return self._began + self.sent_seconds
+
+    def silence(self, seconds: float) -> list[Event]:
+        """Silence for a time in which nothing is said."""
+        ticks = int(seconds * TICKS_PER_SECOND)
+        size = self.audio_format.size(ticks)
+        self._sent_ticks += self.audio_format.ticks(size)
+        return [_sound_event(to_base64(self.audio_format.silence(size)))] if size else []
+
     def resource(self, session: Event) -> Event:
         """The session as this protocol shows it."""
         output = {"voice": session["audio"]["output"]["voice"]}
-        rate = {"rate": self.audio_format.rate}
+        audio_format = {**self.audio_format.as_wire(), "rate": self.audio_format.rate}
         return {
             "id": session["id"],
             "expires_at": session["expires_at"],
             "model": self.config.model,
             "status": "active",
             "instructions": session["instructions"],
-            "audio": {"format": {"type": self.audio_format.value, **rate}, "output": output},
+            "audio": {"format": audio_format, "output": output},
         }
 
     def closed(self, session: Event, reason: str, client_event_id: str | None) -> Event:
@@ -118,16 +144,17 @@ class Projection:
     def _sound(self, frame: Frame, delta: str) -> list[Event]:
         assert frame.item is not None
         if self._playing is None or self._playing.item != frame.item:
-            self._playing = _Playing(frame.item, self.seconds)
+            self._playing = _Playing(frame.item)
         playing = self._playing
         playing.ticks += frame.ticks
+        self._sent_ticks += frame.ticks
         playing.waiting.extend(frame.spoken)
-        sound = {"type": "session.output_audio.delta", "delta": delta}
-        return [sound, *self._spoken(playing)]
+        return [_sound_event(delta), *self._spoken(playing)]
 
     def _spoken(self, playing: _Playing) -> list[Event]:
         """The words whose sound has begun."""
         until = playing.ticks / TICKS_PER_SECOND
+        begins = self.sent_seconds - until
         events = []
         while playing.waiting and playing.waiting[0].start < until:
             word = playing.waiting.pop(0)
@@ -135,8 +162,8 @@ class Projection:
                 live_event(
                     "session.output_transcript.delta",
                     delta=word.text,
-                    start_ms=round(1000 * (playing.begins + word.start)),
-                    end_ms=round(1000 * (playing.begins + word.end)),
+                    start_ms=round(1000 * (begins + word.start)),
+                    end_ms=round(1000 * (begins + word.end)),
                 )
             )
         return events

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
+from app.audio.wire_formats import WireFormat
 from app.realtime.failure import EventError, explain
-from app.realtime.session_schema import AudioFormatPatch, VoiceReference
+from app.realtime.session_schema import VoiceReference
 from app.realtime.wire import Wire
 
 
@@ -24,10 +25,41 @@ class LiveOutput(Wire):
     voice: str | VoiceReference | None = None
 
 
+class LiveFormat(Wire):
+    """A format of audio: 16-bit samples at 24 or 16 kHz, or G.711 at 8 kHz."""
+
+    type: Literal["audio/pcm", "audio/pcmu", "audio/pcma"]
+    rate: int | None = None
+
+    @property
+    def wire_format(self) -> WireFormat:
+        """The same as the rest of the server calls it."""
+        return _FORMATS[self.type, self.rate]
+
+    @model_validator(mode="after")
+    def _check_rate(self) -> LiveFormat:
+        if (self.type, self.rate) not in _FORMATS:
+            known = [rate for kind, rate in _FORMATS if kind == self.type and rate is not None]
+            rates = " or ".join(str(rate) for rate in known)
+            raise ValueError(f"the rate of {self.type} is {rates}, not {self.rate}.")
+        return self
+
+
+_FORMATS: dict[tuple[str, int | None], WireFormat] = {
+    ("audio/pcm", 24_000): WireFormat.PCM,
+    ("audio/pcm", 16_000): WireFormat.PCM_16_KHZ,
+    ("audio/pcm", None): WireFormat.PCM,
+    ("audio/pcmu", 8_000): WireFormat.MU_LAW,
+    ("audio/pcmu", None): WireFormat.MU_LAW,
+    ("audio/pcma", 8_000): WireFormat.A_LAW,
+    ("audio/pcma", None): WireFormat.A_LAW,
+}
+
+
 class LiveAudio(Wire):
     """`audio`: one format both ways."""
 
-    format: AudioFormatPatch | None = None
+    format: LiveFormat | None = None
     output: LiveOutput | None = None
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.audio.wire_formats import TICKS_PER_SECOND
 from app.connection import connection_of
 from app.live.projection import Event, Projection, error_of, live_event
 from app.live.schema import (
@@ -33,6 +32,10 @@ logger = logging.getLogger(__name__)
 LEAD_SECONDS = 0.3
 """How far sound is sent ahead of being heard: what an interruption finds in the client's buffer."""
 
+SILENCE_SECONDS = 0.2
+"""Silence is sent in pieces of this length, each when its time is over: an answer never waits for
+silence that was sent ahead."""
+
 
 class LiveSocket:
     """Serves a session on one accepted socket."""
@@ -47,7 +50,6 @@ class LiveSocket:
         self._projection = projection
         self._settings = session.services.settings
         self._muted = False
-        self._sound_ends = 0.0
         self._sending = asyncio.Lock()
 
     async def run(self, client_event_id: str | None) -> None:
@@ -63,6 +65,7 @@ class LiveSocket:
         try:
             await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
             if writer.done() and not reader.done():
+                writer.result()
                 await self._end(self._outbox.closing)
         except TimeoutError:
             connection = connection_of(self._websocket.scope)
@@ -136,7 +139,7 @@ class LiveSocket:
 
     async def _write(self) -> None:
         """Sends what the session says; sound when its time has come, unless it was dropped."""
-        while (frame := await self._outbox.head()) is not None:
+        while (frame := await self._head_or_silence()) is not None:
             if frame.item is not None:
                 await self._until_due()
             if not self._outbox.take_if_next(frame):
@@ -144,20 +147,31 @@ class LiveSocket:
             for event in self._projection.project(frame):
                 await self._send(event)
             if frame.item is not None:
-                self._note_sound(frame)
+                self._session.tell(SoundSent(frame.item, frame.ticks))
+
+    async def _head_or_silence(self) -> Frame | None:
+        """Waits for the next frame; as long as there is none, the client gets silence."""
+        while True:
+            # By the clock and not by adding waits up.
+            silent = self._projection.sound_ends + SILENCE_SECONDS
+            try:
+                async with asyncio.timeout_at(silent):
+                    return await self._outbox.head()
+            except TimeoutError:
+                await self._send_silence(SILENCE_SECONDS)
 
     async def _until_due(self) -> None:
-        """Waits for the time, by the clock and not by adding waits up, at which sound is due."""
+        """Waits for the time at which sound is due; silence fills the time that is over already."""
         loop = asyncio.get_running_loop()
-        due = self._sound_ends - LEAD_SECONDS
-        if due > loop.time():
-            await asyncio.sleep(due - loop.time())
+        ahead = self._projection.sound_ends - loop.time()
+        if ahead > LEAD_SECONDS:
+            await asyncio.sleep(ahead - LEAD_SECONDS)
+        elif ahead < 0:
+            await self._send_silence(-ahead)
 
-    def _note_sound(self, frame: Frame) -> None:
-        assert frame.item is not None
-        now = asyncio.get_running_loop().time()
-        self._sound_ends = max(self._sound_ends, now) + frame.ticks / TICKS_PER_SECOND
-        self._session.tell(SoundSent(frame.item, frame.ticks))
+    async def _send_silence(self, seconds: float) -> None:
+        for event in self._projection.silence(seconds):
+            await self._send(event)
 
     async def _send(self, event: Event) -> None:
         try:

@@ -1,6 +1,6 @@
 """What the session's state machine is told, and what it answers with.
 
-Ticks are 24 000ths of a second of the user's sound, counted from the session's start.
+Ticks are 48 000ths of a second of the user's sound, counted from the session's start.
 """
 
 from __future__ import annotations

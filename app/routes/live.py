@@ -91,7 +91,7 @@ async def _open(wanted: LiveConfig, state: AppState, tenant: str) -> tuple[Sessi
     audio = wanted.audio
     audio_format = WireFormat.PCM
     if audio is not None and audio.format is not None:
-        audio_format = WireFormat(audio.format.type)
+        audio_format = audio.format.wire_format
     voice = description.voices[0].name
     if audio is not None and audio.output is not None and audio.output.voice is not None:
         named = audio.output.voice

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from app.audio.wire_formats import WireEncoder, WireFormat, decode, encode
+from app.audio.wire_formats import TICKS_PER_SECOND, WireEncoder, WireFormat, decode, encode
 
 FFMPEG = {WireFormat.MU_LAW: "pcm_mulaw", WireFormat.A_LAW: "pcm_alaw"}
 
@@ -41,4 +41,4 @@ def test_an_answers_length_is_kept(audio_format: WireFormat) -> None:
     encoder = WireEncoder(24_000, audio_format)
     data = b"".join(encoder.encode(np.zeros(4_800, np.float32)) for _ in range(10))
     data += encoder.finish()
-    assert audio_format.ticks(len(data)) == 48_000
+    assert audio_format.ticks(len(data)) == 2 * TICKS_PER_SECOND

@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import numpy as np
 import pytest
+import soxr
 import websockets
 from openai.types.live import ConnectServerEvent
 from pydantic import TypeAdapter
@@ -22,7 +24,6 @@ from tests.voices import pcm, silence, synthesized
 pytestmark = pytest.mark.asyncio
 
 STRICT: TypeAdapter[Any] = TypeAdapter(ConnectServerEvent)
-PIECE = 1920
 QUESTION = "What is the weather like today?"
 
 
@@ -56,11 +57,19 @@ class Call:
             if event["type"] == "session.output_audio.delta"
         ]
 
-    async def speak(self, sound: bytes) -> None:
+    def loud_seconds(self, bytes_per_second: int) -> tuple[float, float]:
+        """From where to where what came is no silence, in seconds since the first sound."""
+        deltas = [e["delta"] for _, e in self.events if e["type"] == "session.output_audio.delta"]
+        samples = np.frombuffer(b"".join(map(base64.b64decode, deltas)), np.int16)
+        loud = np.flatnonzero(np.abs(samples.astype(np.int32)) > 300)
+        return 2 * loud[0] / bytes_per_second, 2 * loud[-1] / bytes_per_second
+
+    async def speak(self, sound: bytes, bytes_per_second: int = 48_000) -> None:
         loop = asyncio.get_running_loop()
         start = loop.time()
-        for number, at in enumerate(range(0, len(sound), PIECE)):
-            audio = base64.b64encode(sound[at : at + PIECE]).decode()
+        piece = bytes_per_second // 25
+        for number, at in enumerate(range(0, len(sound), piece)):
+            audio = base64.b64encode(sound[at : at + piece]).decode()
             await self.send("session.input_audio.append", audio=audio)
             await asyncio.sleep(max(0.0, start + (number + 1) * 0.04 - loop.time()))
 
@@ -102,9 +111,11 @@ async def test_a_question_is_answered_at_the_pace_of_hearing(hearing: Serving) -
         assert closed["usage"]["seconds"] >= 5
         sound = call.sound()
         lasts = sum(seconds for _, seconds in sound)
-        assert lasts == pytest.approx(0.2 * len(f"You said: {heard['delta']}".split()), abs=0.05)
         took = sound[-1][0] - sound[0][0]
         assert took > lasts - 0.8, "sound came faster than it is heard"
+        begins, ends = call.loud_seconds(48_000)
+        answer = 0.2 * len(f"You said: {heard['delta']}".split())
+        assert ends - begins == pytest.approx(answer, abs=0.05)
         words = [e for _, e in call.events if e["type"] == "session.output_transcript.delta"]
         said = "".join(e["delta"] for e in words)
         assert said.strip() == f"You said: {heard['delta'].strip()}"
@@ -162,3 +173,48 @@ async def test_nothing_is_left_of_a_call_that_is_cut(hearing: Serving) -> None:
             break
         await asyncio.sleep(0.05)
     assert hearing.realtime_sessions() == 0
+
+
+@pytest.mark.parametrize(
+    ("audio_format", "bytes_per_second"),
+    [
+        ({"type": "audio/pcm", "rate": 24_000}, 48_000),
+        ({"type": "audio/pcm", "rate": 16_000}, 32_000),
+        ({"type": "audio/pcmu", "rate": 8_000}, 8_000),
+    ],
+)
+async def test_sound_comes_without_gaps(
+    hearing: Serving, audio_format: dict[str, Any], bytes_per_second: int
+) -> None:
+    async with calling(hearing.websocket_url, audio={"format": audio_format}) as call:
+        began = asyncio.get_running_loop().time()
+        while asyncio.get_running_loop().time() - began < 1.5:
+            await call.get()
+        sent = sum(lasts for _, lasts in call.sound()) * 48_000 / bytes_per_second
+        assert 1.1 < sent < 1.8, "between answers there is silence, as long as the time that passes"
+
+
+async def test_sixteen_kilohertz_are_understood(hearing: Serving) -> None:
+    audio = {"format": {"type": "audio/pcm", "rate": 16_000}}
+    async with calling(hearing.websocket_url, audio=audio) as call:
+        question = soxr.resample(synthesized(QUESTION), 24_000, 16_000)
+        ending = asyncio.create_task(call.until("session.closed", 30))
+        await call.speak(pcm(question) + bytes(32_000 * 5), bytes_per_second=32_000)
+        await call.send("session.close")
+        await ending
+        heard = next(e for _, e in call.events if e["type"] == "session.input_transcript.delta")
+        assert "weather" in heard["delta"].lower()
+        words = [e for _, e in call.events if e["type"] == "session.output_transcript.delta"]
+        loud = call.loud_seconds(32_000)
+        assert words[0]["start_ms"] / 1000 == pytest.approx(loud[0], abs=0.05)
+        assert words[-1]["end_ms"] / 1000 == pytest.approx(loud[1], abs=0.05)
+
+
+async def test_formats_that_are_none(hearing: Serving) -> None:
+    async with websockets.connect(f"{hearing.websocket_url}/v1/live/sessions") as socket:
+        call = Call(socket)
+        audio = {"format": {"type": "audio/pcm", "rate": 48_000}}
+        await call.send("session.start", session={"model": "gpt-live-1", "audio": audio})
+        refused = await call.get()
+        assert refused["error"]["param"] == "session.audio.format"
+        assert "24000 or 16000, not 48000" in refused["error"]["message"]
