@@ -14,11 +14,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import HealthCheck, settings
 
 from app.settings import Settings, prepare_process_environment
 
 # Before anything imports torch: what it and vLLM read from the environment is read once.
 prepare_process_environment(Settings())
+
+# How fast examples are made says something about the machine, and nothing about the code.
+settings.register_profile(
+    "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any-machine")
 
 ENVIRONMENT = {**os.environ, "ANTIPHON_COMPILE_AHEAD": "false"}
 """Compiling for a next start would only take time from the tests."""
