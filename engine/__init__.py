@@ -4,6 +4,7 @@ Everything named here may be used by `app`; it imports neither torch nor vLLM un
 started, so that environment variables which both read at import can be set before.
 """
 
+from engine.abort import AbortReason
 from engine.chunk import (
     AudioPayload,
     Chunk,
@@ -36,8 +37,10 @@ from engine.request import (
     ToolCall,
     VoiceDescription,
 )
+from engine.timeline import RequestTimes, StageTimes
 
 __all__ = [
+    "AbortReason",
     "AudioPayload",
     "Chat",
     "ChatMessage",
@@ -51,9 +54,11 @@ __all__ = [
     "InvalidRequestError",
     "OmniRequest",
     "PipelineDescription",
+    "RequestTimes",
     "SpeechParameters",
     "StageError",
     "StageStatus",
+    "StageTimes",
     "TextInput",
     "TextPayload",
     "TextReport",

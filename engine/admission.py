@@ -50,6 +50,25 @@ class WaitingLine:
         self._tenants[request] = tenant
         return False
 
+    def hand_over(self, older: str, newer: str) -> bool | None:
+        """Puts a request in the place of another one, which is out with that.
+
+        Returns:
+            True: the newer runs at once. False: it waits where the older did. None: the older
+            one has no place.
+        """
+        if older in self._running:
+            self._running.remove(older)
+            self._running.add(newer)
+            return True
+        tenant = self._tenants.pop(older, None)
+        if tenant is None:
+            return None
+        line = self._waiting[tenant]
+        line[line.index(older)] = newer
+        self._tenants[newer] = tenant
+        return False
+
     def leave(self, request: str) -> list[str]:
         """Takes a request out, wherever it is; idempotent.
 

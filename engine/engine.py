@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
 from subprocess import Popen
@@ -14,17 +14,17 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from engine.abort import AbortReason
 from engine.chunk import Chunk
 from engine.client_stream import ClientStream
 from engine.connector import InProcessConnector
 from engine.deploy_config import DeployConfig, load_deploy_config
+from engine.edge_check import check_largest_chunks
 from engine.environment import require_supported_vllm
-from engine.errors import (
-    ErrorCode,
-    InvalidRequestError,
-    StageError,
-)
+from engine.errors import EngineError, InvalidRequestError, StageError
+from engine.gauges import add_gauges
 from engine.host import Host
+from engine.input_forwarding import InputForwarder
 from engine.live_request import LiveRequest, Submission
 from engine.metrics import EngineMetrics
 from engine.orchestrator import Orchestrator
@@ -35,11 +35,10 @@ from engine.request import (
     OmniRequest,
     PipelineDescription,
     StageStatus,
-    TextInput,
     TextReport,
 )
 from engine.stage import ReplicaSlot, StageRuntime
-from engine.turns import Turns
+from engine.turns import Ticket, Turns
 from engine.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
@@ -77,9 +76,16 @@ class AsyncOmniEngine:
             pipeline, models, self._runtimes, self._connector, self._metrics, time.monotonic
         )
         self._turns = Turns(deploy.admission)
+        self._input = InputForwarder(host, self._orchestrator, self._loop)
         self._closed = False
         self.description: PipelineDescription = pipeline.describe(models)
-        self._add_gauges()
+        add_gauges(
+            self._metrics,
+            self._turns,
+            self._connector,
+            self._runtimes,
+            self._orchestrator.live,
+        )
 
     @classmethod
     async def start(
@@ -118,6 +124,7 @@ class AsyncOmniEngine:
             for runtime in engine._runtimes:
                 progress(f"Loading stage {runtime.name} of {pipeline}")
                 await asyncio.wrap_future(host.call(runtime.start))
+            check_largest_chunks(config, engine._runtimes)
             host.call(partial(host.adopt, engine._orchestrator)).result(CLOSE_SECONDS)
             progress("Warming up: speaking a first sentence")
             await warm_up(engine.generate, config.routes, config.warm_up_text)
@@ -152,44 +159,98 @@ class AsyncOmniEngine:
         )
         return EngineHealth(ready, stages, self._turns.running, self._turns.waiting)
 
-    async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
+    def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
         """Runs a request and gives its chunks as they are made.
 
         Closing the generator aborts the request. After the first chunk every failure is a final
-        chunk with an error; exactly one chunk is final.
+        chunk with an error; exactly one chunk is final. `request.times` says afterwards where the
+        time went.
 
         Raises:
             InvalidRequestError: A parameter is wrong, or the identifier is in use.
             EngineOverloadedError: The waiting line is full.
             EngineClosedError: The engine is closing.
         """
-        started = time.monotonic()
-        self._check(request)
-        ticket = self._turns.enter(request)
+        return self._run(request, self._turns.enter)
+
+    def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
+        """Runs a request in the place of its session's older one, if there is one.
+
+        The older request is fenced, and out of every queue, batch and KV block, before the newer
+        one begins; its reader gets one final chunk. The newer one takes over its turn, so a
+        session that is interrupted does not go to the end of the line. What the older one left in
+        a prefix cache stays there: a conversation's history is not computed again.
+
+        Otherwise this is `generate`.
+
+        Raises:
+            InvalidRequestError: The request belongs to no session, a parameter is wrong, or the
+                identifier is in use. The older request goes on then.
+            EngineOverloadedError: There is no older request, and the waiting line is full.
+            EngineClosedError: The engine is closing.
+        """
+        return self._run(request, self._turns.replace, replacing=True)
+
+    async def _run(
+        self,
+        request: OmniRequest,
+        enter: Callable[[OmniRequest], Ticket],
+        *,
+        replacing: bool = False,
+    ) -> AsyncGenerator[Chunk[Any]]:
+        request.times.arrived = time.monotonic()
+        self._check(request, replacing)
+        ticket = self._enter(request, enter)
         live: LiveRequest | None = None
         stream = ClientStream(self._loop, partial(self._host.post, _nothing))
         try:
-            await self._turns.wait(request, ticket)
-            self._metrics.admission_wait.observe(time.monotonic() - started)
-            if ticket.aborted:
-                yield _aborted_in_line(request)
+            if replacing:
+                fence = partial(self._orchestrator.fence, str(request.session))
+                await asyncio.wrap_future(self._host.call(fence))
+            refusal = await self._wait(request, ticket)
+            if refusal is not None:
+                yield Chunk(request.request_id, 0, CLIENT, 0, None, final=True, error=refusal)
                 return
             ticket.submitted = True
-            live = await self._submit(request, stream, started)
+            live = await self._submit(request, stream)
             async for chunk in stream.chunks():
                 yield chunk
         finally:
             # Posted before the identifier is free, so that it cannot meet a later request.
             ending = None
             if live is not None and live.unfinished:
-                ending = self._host.call(partial(self._cancel, request.request_id))
+                ending = self._host.call(self._canceller(request.request_id))
             stream.release()
             request.text.abandon()
             self._turns.leave(request.request_id)
             if ending is not None:
                 await asyncio.shield(asyncio.wrap_future(ending))
 
-    def _check(self, request: OmniRequest) -> None:
+    def _enter(self, request: OmniRequest, enter: Callable[[OmniRequest], Ticket]) -> Ticket:
+        try:
+            return enter(request)
+        except EngineError as refusal:
+            self._metrics.note_refusal(refusal.error.code)
+            raise
+
+    async def _wait(self, request: OmniRequest, ticket: Ticket) -> StageError | None:
+        refusal = await self._turns.wait(request, ticket)
+        times = request.times
+        now = time.monotonic()
+        if times.arrived is not None:
+            self._metrics.admission_wait.observe(now - times.arrived)
+        if refusal is None:
+            times.admitted = now
+        else:
+            times.ended, times.error = now, refusal.code
+            self._metrics.note_refusal(refusal.code)
+        return refusal
+
+    def _check(self, request: OmniRequest, replacing: bool) -> None:
+        if replacing and request.session is None:
+            raise InvalidRequestError(
+                "session", "session is None; only a request of a session replaces an older one."
+            )
         self._pipeline.check(request.parameters)
         routes = self._pipeline.routes
         if request.route not in routes:
@@ -197,9 +258,8 @@ class AsyncOmniEngine:
                 "route", f"There is no route {request.route!r}; this pipeline has {routes}."
             )
 
-    async def _submit(
-        self, request: OmniRequest, stream: ClientStream, started: float
-    ) -> LiveRequest:
+    async def _submit(self, request: OmniRequest, stream: ClientStream) -> LiveRequest:
+        started = request.times.arrived or time.monotonic()
         submission = Submission(
             request_id=request.request_id,
             session=request.session,
@@ -208,7 +268,8 @@ class AsyncOmniEngine:
             started=started,
             deadline_at=started + self._turns.deadline(request),
             on_chunk=stream.notify,
-            on_text_consumed=partial(self._text_consumed, request.text),
+            on_text_consumed=partial(self._input.consumed, request.text),
+            times=request.times,
         )
         taken_in: list[LiveRequest] = []
         submit = partial(self._orchestrator.submit, submission)
@@ -221,39 +282,30 @@ class AsyncOmniEngine:
             raise
         (live,) = taken_in
         stream.attach(live.client)
-        if request.chat is not None:
-            self._post_input(request.request_id, [request.chat], closed=True)
-        else:
-            forward = partial(self._forward_text, request.request_id, request.text)
-            request.text.listen(forward)
-            forward()
+        self._input.begin(request)
         return live
-
-    def _text_consumed(self, text: TextInput, characters: int) -> None:
-        self._loop.call_soon_threadsafe(text.consumed, characters)
-
-    def _forward_text(self, request_id: str, text: TextInput) -> None:
-        pieces, closed = text.take()
-        if pieces or closed:
-            self._post_input(request_id, pieces, closed)
-
-    def _post_input(self, request_id: str, payloads: Sequence[Any], closed: bool) -> None:
-        self._host.post(partial(self._orchestrator.add_input, request_id, payloads, closed))
 
     def _discard(self, taken_in: list[LiveRequest]) -> None:
         """Ends what was submitted for a caller that is gone."""
         for live in taken_in:
-            self._cancel(live.request_id)
+            self._canceller(live.request_id)()
             for edge in live.client:
                 edge.release()
 
-    def _cancel(self, request_id: str) -> None:
-        self._orchestrator.cancel(request_id, ErrorCode.CANCELLED, "The request was cancelled.")
+    def _canceller(
+        self, request_id: str, reason: AbortReason = AbortReason.DISCONNECTED
+    ) -> Callable[[], None]:
+        return partial(self._orchestrator.cancel, request_id, reason, time.monotonic())
 
-    async def abort(self, request_id: str) -> None:
-        """Ends a request: when this returns, it is in no queue, batch or KV block; idempotent."""
-        self._turns.abort(request_id)
-        await asyncio.wrap_future(self._host.call(partial(self._cancel, request_id)))
+    async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
+        """Ends a request: when this returns, it is in no queue, batch or KV block; idempotent.
+
+        Args:
+            request_id: Which.
+            reason: Why; its reader is told the code that belongs to it.
+        """
+        self._turns.abort(request_id, reason)
+        await asyncio.wrap_future(self._host.call(self._canceller(request_id, reason)))
 
     async def end_session(self, session: str) -> None:
         """Ends a duplex session: its live request is cancelled, its epoch forgotten."""
@@ -267,33 +319,12 @@ class AsyncOmniEngine:
         if self._compiler is not None:
             await asyncio.to_thread(end_process_group, self._compiler)
         self._turns.close()
-        ending = partial(
-            self._orchestrator.close, ErrorCode.SHUTTING_DOWN, "The engine is shutting down."
-        )
-        self._host.post(ending)
+        self._host.post(self._orchestrator.close)
         for runtime in self._runtimes:
             with contextlib.suppress(TimeoutError):
                 closing = asyncio.wrap_future(self._host.call(runtime.close))
                 await asyncio.wait_for(closing, CLOSE_SECONDS)
         await asyncio.to_thread(self._host.close, CLOSE_SECONDS)
-
-    def _add_gauges(self) -> None:
-        gauge = self._metrics.gauge
-        live: dict[str, Any] = self._orchestrator.live
-        gauge("antiphon_requests_running", "Requests at work.", lambda: self._turns.running)
-        gauge("antiphon_requests_waiting", "Requests in line.", lambda: self._turns.waiting)
-        gauge("antiphon_requests_live", "Requests inside the stages.", lambda: len(live))
-        gauge("antiphon_edges_open", "Open channels.", lambda: len(self._connector))
-        gauge(
-            "antiphon_credits_in_use",
-            "What is in flight on all edges, in the edges' units.",
-            lambda: sum(request.credits_in_use for request in list(live.values())),
-        )
-
-
-def _aborted_in_line(request: OmniRequest) -> Chunk[Any]:
-    error = StageError(ErrorCode.CANCELLED, "The request was cancelled.")
-    return Chunk(request.request_id, 0, CLIENT, 0, None, final=True, error=error)
 
 
 def _nothing() -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from engine.errors import ErrorCode
 from engine.orchestrator import Orchestrator
 
 logger = logging.getLogger(__name__)
@@ -92,8 +91,7 @@ class Host:
             self._closing = True
             try:
                 if self._orchestrator is not None:
-                    message = "The engine is shutting down."
-                    self._orchestrator.close(ErrorCode.SHUTTING_DOWN, message)
+                    self._orchestrator.close()
             finally:
                 self._stopped.set()
                 # What was posted last is still run, so that nobody waits for it for ever.

@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from engine.adapter import Adapter, IdentityAdapter
 from engine.chunk import AudioPayload, TextPayload
 from engine.connector import EdgeKey, OmniConnector
-from engine.errors import StageError
+from engine.errors import ErrorCode, StageError
 from engine.listener import Listener
 from engine.pipeline_config import CLIENT, EdgeConfig, Models, PipelineConfig
 from engine.request import SpeechParameters
 from engine.stage import Replica
+from engine.timeline import RequestTimes, StageTimes
 from engine.transfer import ChunkTransferAdapter
 
 
 @dataclass(slots=True)
 class Intake:
-    """The consuming end of an edge: what arrives, its conversion, and whether it has ended."""
+    """The consuming end of an edge: what arrives, its conversion, and whether it has ended.
+
+    Attributes:
+        transfer: The edge.
+        adapter: The conversion of what arrives.
+        times: The times of the stage behind it.
+        closed: Whether the stage has all its input.
+        hurried: Whether the adapter was told to hold nothing back since something arrived.
+        sent: When each chunk that is under way was sent, the oldest first.
+    """
 
     transfer: ChunkTransferAdapter
     adapter: Adapter
+    times: StageTimes
     closed: bool = False
     hurried: bool = False
+    sent: deque[float] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +53,7 @@ class Submission:
         deadline_at: When it is ended, on the monotonic clock.
         on_chunk: Called on the engine thread when the client has something to take.
         on_text_consumed: Called on the engine thread with the characters that were read.
+        times: Where its time goes.
     """
 
     request_id: str
@@ -50,6 +64,7 @@ class Submission:
     deadline_at: float
     on_chunk: Callable[[], None]
     on_text_consumed: Callable[[int], None]
+    times: RequestTimes
 
 
 @dataclass(slots=True)
@@ -75,31 +90,60 @@ class LiveRequest:
     entry: ChunkTransferAdapter
     listener: Listener
     unfinished: set[str]
-    stalled_since: dict[str, float] = field(default_factory=dict)
 
     @property
     def request_id(self) -> str:
         """The request's identifier."""
         return self.submission.request_id
 
-    def pump(self, stage: str, replica: Replica) -> None:
+    @property
+    def times(self) -> RequestTimes:
+        """Where its time goes."""
+        return self.submission.times
+
+    def add_input(self, payloads: Sequence[Any], closed: bool, now: float) -> None:
+        """Takes input of the client in."""
+        stage = self.entry.key.target
+        for payload in payloads:
+            self._send(self.entry, stage, payload, now)
+        if closed:
+            self._send(self.entry, stage, None, now, final=True)
+
+    def _send(
+        self,
+        transfer: ChunkTransferAdapter,
+        stage: str,
+        payload: Any | None,
+        now: float,
+        *,
+        final: bool = False,
+    ) -> None:
+        transfer.send(payload, final=final)
+        intake = self.intakes.get(stage)
+        if intake is not None:
+            intake.sent.append(now)
+
+    def pump(self, stage: str, replica: Replica, now: float) -> None:
         """Moves what has arrived for a stage into its replica, as far as it wants input."""
         intake = self.intakes[stage]
         while not intake.closed and replica.wants_input(self.request_id):
             payload = intake.adapter.pull()
             if payload is not None:
                 replica.offer(self.request_id, payload)
+                intake.times.offer(now)
             elif intake.adapter.finished:
                 intake.closed = True
                 replica.close_input(self.request_id)
-            elif not self._receive(intake):
+            elif not self._receive(intake, now):
                 return
 
-    def _receive(self, intake: Intake) -> bool:
+    def _receive(self, intake: Intake, now: float) -> bool:
         chunk = intake.transfer.receive()
         if chunk is None:
             return False
         intake.hurried = False
+        if intake.sent:
+            intake.times.take(intake.sent.popleft(), now)
         if chunk.payload is not None:
             intake.adapter.push(chunk.payload)
             if intake.transfer is self.entry and isinstance(chunk.payload, TextPayload):
@@ -127,14 +171,34 @@ class LiveRequest:
 
     def deliver(self, stage: str, payload: Any | None, final: bool, now: float) -> None:
         """Sends a stage's output on its way along every edge out of it."""
-        for transfer in self.outputs[stage]:
-            if transfer.key.target == CLIENT and isinstance(payload, AudioPayload):
-                self.listener.deliver(payload.seconds, now)
-            transfer.send(payload, final=final)
-            if transfer.key.target == CLIENT:
-                self.submission.on_chunk()
+        if payload is not None and self.times.stages[stage].first_output is None:
+            self.times.stages[stage].first_output = now
         if final:
             self.unfinished.discard(stage)
+        for transfer in self.outputs[stage]:
+            target = transfer.key.target
+            if target == CLIENT:
+                if isinstance(payload, AudioPayload):
+                    self._note_audio(payload, now)
+                if not self.unfinished:
+                    # Before the last chunk is there to be read: who has read it may look.
+                    self.end(now, None)
+            self._send(transfer, target, payload, now, final=final)
+            if target == CLIENT:
+                self.submission.on_chunk()
+
+    def _note_audio(self, payload: AudioPayload, now: float) -> None:
+        listener, times = self.listener, self.times
+        listener.deliver(payload.seconds, now)
+        times.first_audio = listener.first_audio
+        times.audio_seconds = listener.delivered
+        times.underruns, times.silence = listener.underruns, listener.silence
+
+    def end(self, now: float, code: ErrorCode | None) -> None:
+        """Notes when and how it ended; only the first end counts."""
+        if self.times.ended is None:
+            self.times.ended = now
+            self.times.error = code
 
     def fail(self, error: StageError) -> None:
         """Ends every edge to the client at once with the error."""
@@ -149,6 +213,10 @@ class LiveRequest:
         # A session keeps its last request for the fence; it need not keep the conversions.
         self.intakes.clear()
 
+    def in_flight_of(self, stage: str) -> int:
+        """What a stage made and nobody took yet, in the units of its edges."""
+        return sum(transfer.in_flight for transfer in self.outputs.get(stage, ()))
+
     @property
     def credits_in_use(self) -> int:
         """The sum of what is in flight on all its edges."""
@@ -162,6 +230,7 @@ def open_request(
     connector: OmniConnector,
     submission: Submission,
     epoch: int,
+    now: float,
 ) -> LiveRequest:
     """Opens a request's edges and adapters; where an adapter raises, no edge is left open."""
     stages = pipeline.stages_of(submission.route)
@@ -173,6 +242,9 @@ def open_request(
             adapters[edge.target] = (
                 IdentityAdapter() if make is None else make(models, submission.parameters)
             )
+    times = submission.times
+    times.opened = now
+    times.stages = {stage: StageTimes() for stage in stages}
     intakes: dict[str, Intake] = {}
     outputs: dict[str, list[ChunkTransferAdapter]] = {stage: [] for stage in stages}
     client: list[ChunkTransferAdapter] = []
@@ -183,7 +255,8 @@ def open_request(
         if edge.target == CLIENT:
             client.append(transfer)
         else:
-            intakes[edge.target] = Intake(transfer, adapters[edge.target])
+            stage = edge.target
+            intakes[stage] = Intake(transfer, adapters[stage], times.stages[stage])
     entry = next(i.transfer for i in intakes.values() if i.transfer.key.source == CLIENT)
     return LiveRequest(
         submission=submission,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.abort import MESSAGES, AbortReason
 from engine.chunk_policy import LOW_SLACK
 from engine.connector import OmniConnector
 from engine.errors import EngineClosedError, EngineError, ErrorCode, StageError
@@ -25,12 +26,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which replica works next."""
+    """Which replica works next, and for whom: `ready` would take part in its step."""
 
     runtime: StageRuntime
     slot: ReplicaSlot
     urgency: float
     slacks: dict[str, float]
+    ready: list[str]
 
 
 @dataclass(slots=True)
@@ -71,7 +73,9 @@ class Orchestrator:
             raise ValueError(f"A request {submission.request_id!r} is live already.")
         epoch = self._next_epoch(submission.session)
         try:
-            live = open_request(self.pipeline, self.models, self.connector, submission, epoch)
+            live = open_request(
+                self.pipeline, self.models, self.connector, submission, epoch, self.clock()
+            )
         except STAGE_FAULTS as fault:
             logger.exception("The adapters of %s could not be made.", submission.request_id)
             message = f"The request could not be opened: {fault}"
@@ -85,57 +89,60 @@ class Orchestrator:
             try:
                 runtime.place(submission.request_id, submission.parameters)
             except STAGE_FAULTS as fault:
-                self._fail(live, ErrorCode.STAGE_FAILED, str(fault), runtime.name)
+                self._stage_failed(live, str(fault), runtime.name)
                 break
         return live
 
     def _next_epoch(self, session: str | None) -> int:
         if session is None:
             return 0
-        self._fence(session, "A newer request of the session replaced this.")
+        self.fence(session)
         self.epochs[session] = self.epochs.get(session, -1) + 1
         return self.epochs[session]
 
-    def _fence(self, session: str, message: str) -> None:
-        """Ends a session's request; what it made and nobody has read is gone (invariant 7)."""
+    def fence(self, session: str, reason: AbortReason = AbortReason.REPLACED) -> None:
+        """Ends a session's request; what it made and nobody has read is gone (invariant 7).
+
+        Idempotent. The session's next request has a newer epoch.
+        """
         older = self.sessions.pop(session, None)
         if older is None:
             return
-        self.cancel(older.request_id, ErrorCode.CANCELLED, message)
+        message = MESSAGES[reason]
+        self.cancel(older.request_id, reason)
         # One that was done already may have chunks in the client's edge still.
         older.fail(StageError(ErrorCode.CANCELLED, message))
 
     def end_session(self, session: str) -> None:
         """Cancels a session's live request and forgets its epoch; idempotent."""
-        self._fence(session, "The session has ended.")
+        self.fence(session, AbortReason.SESSION_ENDED)
         self.epochs.pop(session, None)
 
     def add_input(self, request_id: str, payloads: Sequence[Any], closed: bool) -> None:
         """Takes input of a live request in; that of an ended one is dropped."""
         live = self.live.get(request_id)
-        if live is None:
-            return
-        for payload in payloads:
-            live.entry.send(payload)
-        if closed:
-            live.entry.send(None, final=True)
+        if live is not None:
+            live.add_input(payloads, closed, self.clock())
 
-    def cancel(self, request_id: str, code: ErrorCode, message: str) -> None:
-        """Takes a request out of every queue, batch and KV block, at once; idempotent."""
+    def cancel(self, request_id: str, reason: AbortReason, asked: float | None = None) -> None:
+        """Takes a request out of every queue, batch and KV block, at once; idempotent.
+
+        Args:
+            request_id: Which.
+            reason: Why.
+            asked: When that was wished for, on the monotonic clock; None means now.
+        """
         live = self.live.get(request_id)
         if live is not None:
-            self._fail(live, code, message, None)
+            error = StageError(reason.code, MESSAGES[reason])
+            self._fail(live, error, reason, self.clock() if asked is None else asked)
 
     def expire(self, now: float) -> None:
         """Does what is due: ends requests whose deadline has passed, tries dead replicas again."""
         for live in list(self.live.values()):
             if live.submission.deadline_at <= now:
-                self._fail(
-                    live,
-                    ErrorCode.DEADLINE_EXCEEDED,
-                    "The request's deadline passed before it was done.",
-                    None,
-                )
+                reason = AbortReason.DEADLINE_EXCEEDED
+                self.cancel(live.request_id, reason, live.submission.deadline_at)
         for runtime in self.runtimes:
             for slot in runtime.slots:
                 if slot.retry_at is not None and slot.retry_at <= now:
@@ -155,20 +162,21 @@ class Orchestrator:
 
     def pump(self) -> None:
         """Moves what has arrived into the stages that want it, and passes credits down."""
+        now = self.clock()
         for live in list(self.live.values()):
             for runtime in self.runtimes:
                 replica = runtime.replica_of(live.request_id)
                 if replica is None or runtime.name not in live.unfinished:
                     continue
                 try:
-                    live.pump(runtime.name, replica)
+                    live.pump(runtime.name, replica, now)
                 except STAGE_FAULTS as fault:
                     logger.exception("The input of %s failed at %s.", live.request_id, runtime.name)
-                    self._fail(live, ErrorCode.STAGE_FAILED, str(fault), runtime.name)
+                    self._stage_failed(live, str(fault), runtime.name)
                     break
                 credit = live.has_credit(runtime.name)
                 replica.set_credit(live.request_id, credit)
-                self.metrics.note_credit(live, runtime.name, credit, self.clock())
+                self.metrics.note_credit(live, runtime.name, credit, now)
 
     def relieve(self) -> bool:
         """When all are idle: lets requests whose input stalls speak what they hold back.
@@ -186,7 +194,7 @@ class Orchestrator:
                 hurried = live.hurry() or hurried
             except STAGE_FAULTS as fault:
                 logger.exception("The input of %s failed.", live.request_id)
-                self._fail(live, ErrorCode.STAGE_FAILED, str(fault), None)
+                self._stage_failed(live, str(fault), None)
         return hurried
 
     def choose(self) -> Choice | None:
@@ -202,11 +210,12 @@ class Orchestrator:
                 if slot.replica is None:
                     continue
                 ready = slot.replica.ready(slacks)
+                self.metrics.note_ready(runtime.name, slot, ready, self.live, now)
                 if not ready and not slot.replica.needs_cleaning:
                     continue
                 urgency = min((slacks[request_id] for request_id in ready), default=float("inf"))
                 if best is None or urgency <= best.urgency:
-                    best = Choice(runtime, slot, urgency, slacks)
+                    best = Choice(runtime, slot, urgency, slacks, ready)
         return best
 
     def execute(self, choice: Choice) -> None:
@@ -225,55 +234,64 @@ class Orchestrator:
             return
         after = self.clock()
         self.metrics.note_step(runtime.name, after - now, len(outputs))
+        for request_id in {*choice.ready, *(output.request_id for output in outputs)}:
+            if request_id in self.live:
+                self.live[request_id].times.stages[runtime.name].step(now, after)
         for output in outputs:
             live = self.live.get(output.request_id)
             if live is None:
                 continue
             if output.finished:
                 runtime.finished(output.request_id)
+                self.metrics.note_stage_end(live, runtime.name, after)
             first = live.listener.first_audio is None
             try:
                 live.deliver(runtime.name, output.output, output.finished, after)
             except STAGE_FAULTS as fault:
                 logger.exception("The output of %s failed at %s.", live.request_id, runtime.name)
-                self._fail(live, ErrorCode.STAGE_FAILED, str(fault), runtime.name)
+                self._stage_failed(live, str(fault), runtime.name)
                 continue
             self.metrics.note_delivery(live, output.output, first)
             if not live.unfinished:
                 self._complete(live)
 
     def _complete(self, live: LiveRequest) -> None:
-        self.metrics.note_end(live, None, self.clock())
+        now = self.clock()
+        live.end(now, None)
+        self.metrics.note_end(live, None, now)
         live.release()
-        self._forget(live)
+        self.live.pop(live.request_id, None)
 
-    def _fail(self, live: LiveRequest, code: ErrorCode, message: str, stage: str | None) -> None:
-        started = self.clock()
+    def _stage_failed(self, live: LiveRequest, message: str, stage: str | None) -> None:
+        error = StageError(ErrorCode.STAGE_FAILED, message, stage=stage)
+        self._fail(live, error, AbortReason.STAGE_FAILED, self.clock())
+
+    def _fail(
+        self, live: LiveRequest, error: StageError, reason: AbortReason, asked: float
+    ) -> None:
         for runtime in self.runtimes:
             runtime.abort(live.request_id)
-        live.fail(StageError(code, message, stage=stage))
+        now = self.clock()
+        live.end(now, error.code)
+        self.metrics.note_end(live, error.code, now)
+        self.metrics.note_abort(reason, now - asked)
+        live.fail(error)
         live.release()
-        self._forget(live)
-        self.metrics.note_end(live, code, self.clock())
-        self.metrics.cancel_seconds.observe(self.clock() - started)
-
-    def _forget(self, live: LiveRequest) -> None:
         self.live.pop(live.request_id, None)
 
     def _replace_replica(self, runtime: StageRuntime, slot: ReplicaSlot, reason: str) -> None:
         for request_id in runtime.bury(slot):
             live = self.live.get(request_id)
             if live is not None:
-                message = f"Stage {runtime.name} failed: {reason}"
-                self._fail(live, ErrorCode.STAGE_FAILED, message, runtime.name)
+                self._stage_failed(live, f"Stage {runtime.name} failed: {reason}", runtime.name)
         self._revive(runtime, slot)
 
     def _revive(self, runtime: StageRuntime, slot: ReplicaSlot) -> None:
         if runtime.revive(slot, self.clock()):
             self.metrics.restarts.labels(runtime.name).inc()
 
-    def close(self, code: ErrorCode, message: str) -> None:
+    def close(self) -> None:
         """Ends every live request and takes no more."""
         self.closed = True
-        for live in list(self.live.values()):
-            self._fail(live, code, message, None)
+        for request_id in list(self.live):
+            self.cancel(request_id, AbortReason.SHUTTING_DOWN)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from engine.chunk import TextPayload
 from engine.errors import InvalidRequestError
+from engine.timeline import RequestTimes
 
 MAXIMUM_PENDING_CHARACTERS = 1_000_000
 """Text that was written but not yet read by the pipeline; `TextInput.write` waits above it."""
@@ -240,6 +241,7 @@ class OmniRequest:
         tenant: Whose fair turn this takes in the waiting line (an API key's digest, say).
         deadline: Seconds from submission after which the request is ended; None means the
             deployment's default.
+        times: Where its time went; the engine fills it in.
     """
 
     request_id: str
@@ -250,6 +252,7 @@ class OmniRequest:
     deadline: float | None = None
     route: str = "speech"
     chat: Chat | None = None
+    times: RequestTimes = field(default_factory=RequestTimes, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,8 @@ class ReplicaSlot:
         requests: Requests that are placed here.
         failed_builds: Builds in a row that failed.
         retry_at: When the next build is due, on the monotonic clock, after one that failed.
+        idle: Requests that could not take part in a step when that was last looked at.
+        ready: How many could.
     """
 
     index: int
@@ -88,6 +90,8 @@ class ReplicaSlot:
     requests: set[str] = field(default_factory=set)
     failed_builds: int = 0
     retry_at: float | None = None
+    idle: set[str] = field(default_factory=set)
+    ready: int = 0
 
 
 @dataclass(slots=True)
@@ -108,6 +112,16 @@ class StageRuntime:
     status: StageStatus = StageStatus.STARTING
     step_seconds: MovingAverage = field(default_factory=lambda: MovingAverage(0.01))
     _placed: dict[str, ReplicaSlot] = field(default_factory=dict)
+
+    @property
+    def ready(self) -> int:
+        """How many requests could take part in the next steps, when that was last looked at."""
+        return sum(slot.ready for slot in self.slots)
+
+    @property
+    def requests(self) -> int:
+        """How many requests are placed here."""
+        return len(self._placed)
 
     def start(self) -> None:
         """Builds every replica."""
@@ -173,6 +187,7 @@ class StageRuntime:
             self.finished(request_id)
         # It is not closed: closing an engine core takes what others of the process still use.
         slot.replica = None
+        slot.idle, slot.ready = set(), 0
         self.status = StageStatus.RESTARTING
         return lost
 

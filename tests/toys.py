@@ -11,7 +11,7 @@ import contextlib
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -364,9 +364,13 @@ def request(name: str, text: str | TextInput, **others: Any) -> OmniRequest:
     return OmniRequest(name, content, **others)
 
 
-async def collect(engine: AsyncOmniEngine, wanted: OmniRequest) -> list[Chunk[Any]]:
-    """All chunks of a request."""
-    async with contextlib.aclosing(engine.generate(wanted)) as stream:
+Generate = Callable[[OmniRequest], AsyncGenerator[Chunk[Any]]]
+
+
+async def collect(engine: AsyncOmniEngine | Generate, wanted: OmniRequest) -> list[Chunk[Any]]:
+    """All chunks of a request, of the engine or of one of its methods."""
+    generate = engine.generate if isinstance(engine, AsyncOmniEngine) else engine
+    async with contextlib.aclosing(generate(wanted)) as stream:
         return [chunk async for chunk in stream]
 
 

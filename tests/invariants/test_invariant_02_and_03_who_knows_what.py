@@ -56,8 +56,7 @@ def test_invariant_03_what_computes_does_not_know_the_topology(name: str) -> Non
 
 def test_invariant_03_a_host_knows_the_orchestrator_and_no_stage() -> None:
     assert {n for n in imports(ROOT / "engine" / "host.py") if n.startswith("engine")} == {
-        "engine.errors",
-        "engine.orchestrator",
+        "engine.orchestrator"
     }
 
 
