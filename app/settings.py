@@ -196,6 +196,8 @@ def prepare_process_environment(settings: Settings) -> None:
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_NO_USAGE_STATS": "1",
+        # Conditioned stages are written against the first model runner.
+        "VLLM_USE_V2_MODEL_RUNNER": "0",
         # Compiled models lie with everything else that is prepared once.
         "VLLM_CACHE_ROOT": str(settings.cache_folder / "vllm"),
         "VLLM_LOGGING_LEVEL": "DEBUG" if settings.log_level is LogLevel.DEBUG else "ERROR",

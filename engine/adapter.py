@@ -68,22 +68,49 @@ class IdentityAdapter:
 
 
 @dataclass(frozen=True, slots=True)
+class Padding:
+    """What conditions the steps of a request for which there is no row.
+
+    With padding, a request does not end with its last row: it goes on until its model samples the
+    end token, or until its largest number of steps.
+
+    Attributes:
+        row: The row that such a step reads, shape [row width].
+        while_open: Whether steps take it while more rows may come; otherwise they wait for those,
+            and take it only behind the last row of a closed feed.
+    """
+
+    row: npt.NDArray[Any]
+    while_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class FeedRows:
     """Conditioning for the next steps of an autoregressive stage, one row a step.
 
     Attributes:
         values: What the model's `embed_step` reads, shape [steps, row width], any dtype.
         tags: One object a row that travels with the step's output to the next adapter; opaque to
-            the runtime.
+            the runtime. Empty: none has any.
+        prompt_rows: How many of these rows are read before the first step's token is sampled, the
+            last of them by that step. Only a request's first payload may have more than one.
+        padding: What the request's steps read when there is no row; of the first payload.
     """
 
     values: npt.NDArray[Any]
-    tags: tuple[Any, ...]
+    tags: tuple[Any, ...] = ()
+    prompt_rows: int = 1
+    padding: Padding | None = None
 
     def __post_init__(self) -> None:
-        """Checks that every row has its tag."""
-        if len(self.values) != len(self.tags):
+        """Checks that every row has its tag, and that the prompt is here."""
+        if self.tags and len(self.values) != len(self.tags):
             raise ValueError(f"{len(self.values)} feed rows came with {len(self.tags)} tags.")
+        if self.prompt_rows < 1 or (self.prompt_rows > 1 and self.prompt_rows > len(self.values)):
+            raise ValueError(
+                f"{len(self.values)} feed rows came with prompt_rows of {self.prompt_rows}; it "
+                "must be from 1 to the number of rows."
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import torch
-from vllm import SamplingParams
-from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core import EngineCore
 
 from engine.adapter import FeedRows, StepOutput
 from engine.conditioned_model import ConditionedModel
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
+from engine.device import on_device
 from engine.feed import Feed, FeedStore
 from engine.request import SpeechParameters
 from engine.scheduler import OmniARScheduler
+from engine.step_sampling import CodeStream, SamplingOf, StepSampling, plain_sampling
 
 
 @dataclass(slots=True)
@@ -32,8 +32,7 @@ class AutoregressiveRequest:
     Attributes:
         request_id: Its identifier in the core.
         feed: Its conditioning.
-        temperature: 0 for greedy.
-        seed: Seed of the sampler, if it is to be repeatable.
+        sampling: How its tokens and codes are chosen.
         submitted: Whether the core knows it already.
         has_credit: Whether its output may grow.
         steps_taken: How many outputs it has given.
@@ -41,16 +40,15 @@ class AutoregressiveRequest:
 
     request_id: str
     feed: Feed
-    temperature: float = 0.0
-    seed: int | None = None
+    sampling: StepSampling
     submitted: bool = False
     has_credit: bool = True
     steps_taken: int = 0
 
     @property
     def spent(self) -> bool:
-        """Whether every row was computed and none will come."""
-        return self.feed.closed and self.feed.steps_ahead == 0
+        """Whether every row was computed, none will come, and nothing stands in for it."""
+        return self.feed.closed and not self.feed.can_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +68,15 @@ class AutoregressiveOutput:
 
 @dataclass(slots=True)
 class AutoregressiveReplica:
-    """A conditioned engine core and its requests."""
+    """A conditioned engine core and its requests.
+
+    Attributes:
+        settings: How the core is built.
+        sampling_of: How a request's tokens and codes are chosen.
+    """
 
     settings: CoreSettings
+    sampling_of: SamplingOf = plain_sampling
     core: EngineCore = field(init=False)
     model: ConditionedModel = field(init=False)
     feeds: FeedStore = field(init=False)
@@ -96,10 +100,10 @@ class AutoregressiveReplica:
         """Opens a request; it reaches the core with its first conditioning row."""
         feed = Feed(self.model.row_width, self.model.row_dtype, self.model.codebooks)
         self.feeds.add(request_id, feed)
-        temperature = parameters.temperature or 0.0
-        self.requests[request_id] = AutoregressiveRequest(
-            request_id, feed, temperature, parameters.seed
-        )
+        sampling = self.sampling_of(parameters)
+        device = torch.device(self.settings.device)
+        feed.code_stream = CodeStream(sampling.codes, sampling.seed, device)
+        self.requests[request_id] = AutoregressiveRequest(request_id, feed, sampling)
 
     def wants_input(self, request_id: str) -> bool:
         """Whether the request has fewer rows ahead than the deployment allows."""
@@ -121,10 +125,10 @@ class AutoregressiveReplica:
             self._submit(request)
 
     def close_input(self, request_id: str) -> None:
-        """Ends the conditioning: the request finishes, by length, with its last row."""
+        """Ends the conditioning: without padding the request finishes, by length, with it."""
         request = self.requests[request_id]
         request.feed.close()
-        if request.submitted:
+        if request.submitted and request.feed.padding is None:
             self._limit(request)
 
     def set_credit(self, request_id: str, has_credit: bool) -> None:
@@ -142,23 +146,21 @@ class AutoregressiveReplica:
         return bool(self.scheduler.has_finished_requests())
 
     def _may_run(self, request: AutoregressiveRequest) -> bool:
-        return request.has_credit and request.feed.steps_ahead > 0
+        return request.has_credit and request.feed.can_step
 
     def _limit(self, request: AutoregressiveRequest) -> None:
-        self.scheduler.requests[request.request_id].max_tokens = len(request.feed.rows)
+        core_request = self.scheduler.requests[request.request_id]
+        steps = len(request.feed.rows) - request.feed.prompt_rows + 1
+        core_request.max_tokens = min(steps, core_request.max_tokens)
 
     def _submit(self, request: AutoregressiveRequest) -> None:
-        sampling = SamplingParams(
-            temperature=request.temperature,
-            seed=request.seed,
-            max_tokens=self.settings.max_steps - 1,
-            ignore_eos=True,
-            detokenize=False,
-            output_kind=RequestOutputKind.DELTA,
+        prompt_rows = request.feed.prompt_rows
+        sampling = request.sampling.vllm_parameters(
+            self.settings.max_steps - prompt_rows, self.model.end_token
         )
         core_request = EngineCoreRequest(
             request_id=request.request_id,
-            prompt_token_ids=[self.model.begin_token],
+            prompt_token_ids=[self.model.begin_token] * prompt_rows,
             mm_features=None,
             sampling_params=sampling,
             pooling_params=None,
@@ -176,8 +178,9 @@ class AutoregressiveReplica:
         ended = [self._end(request) for request in list(self.requests.values()) if request.spent]
         held = frozenset(i for i, r in self.requests.items() if not self._may_run(r))
         self.scheduler.hold(held)
-        outputs, executed = self.core.step_fn()
-        self.core.post_step(executed)
+        with on_device(self.settings.device):
+            outputs, executed = self.core.step_fn()
+            self.core.post_step(executed)
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
         return ended + [self._convert(output) for output in core_outputs]
 
@@ -191,12 +194,11 @@ class AutoregressiveReplica:
         step: StepOutput | None = None
         codes = output.pooling_output
         if isinstance(codes, torch.Tensor):
-            tag = request.feed.tags[request.steps_taken]
-            step = StepOutput(codes.numpy(), None, tag)
+            step = StepOutput(codes.numpy(), None, request.feed.tag_of(request.steps_taken))
             request.steps_taken += 1
         if output.finish_reason is not None:
             self._forget(output.request_id)
-            if output.finish_reason is not FinishReason.LENGTH:
+            if output.finish_reason not in (FinishReason.LENGTH, FinishReason.STOP):
                 raise RuntimeError(f"The core ended a request by {output.finish_reason}.")
         return AutoregressiveOutput(output.request_id, step, output.finish_reason is not None)
 

@@ -121,16 +121,20 @@ def compile_ahead_of(
 
 def wants_compiling(model: Path, deployment: StageDeployment) -> bool:
     """Whether a stage runs eager now but should be compiled for the next start."""
+    if deployment.device != "cpu":
+        return False  # compiled at the start itself
     made = marker(model, resolve_dtype(deployment.dtype), deployment.max_requests)
     return deployment.compile == "auto" and not made.exists()
 
 
 def resolve_dtype(
-    dtype: Literal["auto", "float32", "float16", "bfloat16"],
+    dtype: Literal["auto", "float32", "float16", "bfloat16"], device: str = "cpu"
 ) -> Literal["float32", "float16", "bfloat16"]:
-    """What `auto` means on this processor; other names are kept."""
+    """What `auto` means on a device, `cpu` or `cuda:N`; other names are kept."""
     if dtype != "auto":
         return dtype
+    if device != "cpu":
+        return "bfloat16"
     return "bfloat16" if torch.cpu._is_avx512_bf16_supported() else "float32"
 
 

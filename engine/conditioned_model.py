@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
 from engine.feed import Feed
+
+ChooseCodes = Callable[[torch.Tensor], torch.Tensor]
+"""Chooses the next codebook's codes as each request wants: logits [requests, codes] in, int64
+[requests] out. `engine.step_sampling.CodeChooser` is one."""
 
 
 @runtime_checkable
@@ -20,35 +25,43 @@ class ConditionedModel(Protocol):
         row_width: Columns of a feed row.
         row_dtype: numpy dtype of a feed row.
         codebooks: Codes a step, the sampled token included.
-        begin_token: The token that stands before the first step.
+        begin_token: The token that stands for the prompt's rows. vLLM counts it as one that was
+            sampled before: where repetition is penalised, it should be one that never is.
+        end_token: The token that ends a request when it is sampled; None: requests end with
+            their last row. Nothing is predicted or given out for it.
     """
 
     row_width: int
     row_dtype: np.dtype[np.generic]
     codebooks: int
     begin_token: int
+    end_token: int | None
 
     def embed_step(
         self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
     ) -> torch.Tensor:
-        """Input embeddings of steps.
+        """Input embeddings of steps and of prompt rows.
 
         Args:
             input_ids: The tokens before each step, int64, shape [steps].
             rows: Their conditioning rows, shape [steps, row width].
             previous_codes: The codes of the step before each, shape [steps, codebooks]; -1 where
-                there is none (a request's first step).
+                there is none (a request's prompt).
 
         Returns:
             Shape [steps, hidden].
         """
 
-    def predict_codes(self, hidden_states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    def predict_codes(
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+    ) -> torch.Tensor:
         """All codes of a step, from the last layer's state and the token that was sampled.
 
         Args:
             hidden_states: Shape [requests, hidden].
             tokens: The sampled tokens, int64, shape [requests].
+            choose: Chooses a codebook's codes; called once for each codebook behind the first. A
+                model that knows only one way may leave it alone.
 
         Returns:
             int64, shape [requests, codebooks], the tokens in column 0.
@@ -78,10 +91,11 @@ def gather_step_inputs(
     offset = 0
     for feed, start, count in zip(feeds, starts, counts, strict=True):
         if feed is not None:
-            rows[offset : offset + count] = feed.rows.span(start, start + count)
-            first = max(start, 1)
-            if start + count > first:
-                previous = feed.codes.span(first - 1, start + count - 1)
+            stop = start + count
+            rows[offset : offset + count] = feed.rows_at(start, stop)
+            first = max(start, feed.prompt_rows)
+            if stop > first:
+                previous = feed.codes.span(first - feed.prompt_rows, stop - feed.prompt_rows)
                 codes[offset + first - start : offset + count] = previous
         offset += count
     return torch.from_numpy(rows), torch.from_numpy(codes)

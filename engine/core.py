@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+import torch
+from vllm.config import CompilationConfig
+from vllm.config.compilation import CompilationMode, CUDAGraphMode
 from vllm.engine.arg_utils import EngineArgs
+from vllm.platforms import current_platform
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
+from engine.compile_backend import BACKEND
 from engine.compiled import marker, resolve_dtype
 from engine.deploy_config import StageDeployment
+from engine.device import require_device
 from engine.scheduler import OmniARScheduler
 
 BLOCK_SIZE = 32
@@ -32,6 +38,7 @@ class CoreSettings:
         key_value_cache_bytes: Memory for the paged KV cache.
         compile: See `StageDeployment.compile`.
         input_limit: How many rows a conditioned request may have ahead of its steps.
+        device: `cpu` or `cuda:N`.
     """
 
     model: Path
@@ -42,6 +49,7 @@ class CoreSettings:
     key_value_cache_bytes: int = 256 * 2**20
     compile: Literal["auto", "always", "never"] = "never"
     input_limit: int = 64
+    device: str = "cpu"
 
     @classmethod
     def of(cls, folder: Path, deployment: StageDeployment, *, conditioned: bool) -> CoreSettings:
@@ -55,23 +63,39 @@ class CoreSettings:
             key_value_cache_bytes=deployment.key_value_cache_bytes,
             compile=deployment.compile,
             input_limit=deployment.input_limit,
+            device=deployment.device,
         )
+
+
+CONDITIONED_WORKERS = {
+    "cpu": "engine.runner.OmniCPUWorker",
+    "cuda": "engine.gpu_worker.OmniGPUWorker",
+}
+"""The workers of conditioned stages, by the type of their device."""
 
 
 def build_core(settings: CoreSettings) -> EngineCore:
     """Loads a model into an in-process engine core.
 
     A conditioned model needs no tokenizer and cannot share KV between requests, since its rows
-    are not part of what vLLM compares; a text model has both.
+    are not part of what vLLM compares; a text model has both. On a GPU a compiled core runs as
+    CUDA graphs at vLLM's usual batch sizes; there `auto` waits for that, which is soon done.
+
+    Raises:
+        ConfigurationError: The device is not there.
     """
-    dtype = resolve_dtype(settings.dtype)
+    kind = require_device(settings.device)
+    dtype = resolve_dtype(settings.dtype, settings.device)
     made = marker(settings.model, dtype, settings.max_requests)
-    compiled = settings.compile == "always" or (settings.compile == "auto" and made.exists())
+    compiled = settings.compile == "always" or (
+        settings.compile == "auto" and (kind == "cuda" or made.exists())
+    )
     arguments = EngineArgs(
         model=str(settings.model),
         skip_tokenizer_init=settings.conditioned,
         dtype=dtype,
         enforce_eager=not compiled,
+        compilation_config=_compilation(compiled),
         max_model_len=settings.max_steps,
         max_num_seqs=settings.max_requests,
         max_num_batched_tokens=max(2048, settings.max_requests),
@@ -83,15 +107,34 @@ def build_core(settings: CoreSettings) -> EngineCore:
         async_scheduling=False,
         disable_log_stats=True,
         scheduler_cls=OmniARScheduler,
-        worker_cls="engine.runner.OmniCPUWorker" if settings.conditioned else "auto",
+        worker_cls=CONDITIONED_WORKERS[kind] if settings.conditioned else "auto",
         distributed_executor_backend="uni",
     )
     vllm_config = arguments.create_engine_config()
+    if kind == "cuda":
+        # The executor in this process takes the worker's index from here.
+        vllm_config.device_config.device = torch.device(settings.device)
     core = EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
     if compiled:
         made.parent.mkdir(parents=True, exist_ok=True)
         made.touch()
     return core
+
+
+def _compilation(compiled: bool) -> CompilationConfig:
+    """How a model is compiled: vLLM's own way, but on processors by a compiler whose result loads.
+
+    The rest of what is set here is what vLLM sets there for its own.
+    """
+    if not compiled or not current_platform.is_cpu():
+        return CompilationConfig()
+    return CompilationConfig(
+        mode=CompilationMode.DYNAMO_TRACE_ONCE,
+        backend=BACKEND,
+        custom_ops=["none"],
+        cudagraph_mode=CUDAGraphMode.NONE,
+        ir_enable_torch_wrap=False,
+    )
 
 
 def scheduler_of(core: EngineCore) -> OmniARScheduler:

@@ -6,12 +6,15 @@ conditioned on another's rows.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from engine.adapter import FeedRows
+from engine.adapter import FeedRows, Padding
+
+if TYPE_CHECKING:
+    from engine.step_sampling import CodeStream
 
 
 class GrowingRows:
@@ -46,8 +49,9 @@ class GrowingRows:
 class Feed:
     """One request's conditioning rows and the codes its steps made.
 
-    Step t reads row t and the codes of step t-1; both are kept, since a preempted request is
-    computed again from its first step.
+    The first `prompt_rows` rows are the prompt; the step at its last row makes the first codes.
+    Every later step reads its own row and the codes of the step before it. Both are kept, since a
+    preempted request is computed again from its first row.
     """
 
     def __init__(self, row_width: int, row_dtype: npt.DTypeLike, codebooks: int) -> None:
@@ -56,26 +60,69 @@ class Feed:
         self.codes = GrowingRows(codebooks, np.int64)
         self.tags: list[Any] = []
         self.closed = False
+        self.prompt_rows = 1
+        self.padding: Padding | None = None
+        self.code_stream: CodeStream | None = None
 
     def append(self, rows: FeedRows) -> None:
         """Adds rows for coming steps.
 
         Raises:
-            ValueError: The feed is closed.
+            ValueError: The feed is closed, or a later payload has a prompt.
         """
         if self.closed:
             raise ValueError("The feed is closed; no rows can follow.")
+        if not len(self.rows):
+            self.prompt_rows, self.padding = rows.prompt_rows, rows.padding
+        elif rows.prompt_rows > 1:
+            raise ValueError("Only the first rows of a request can be its prompt.")
+        else:
+            self._keep_padding()
         self.rows.extend(rows.values)
-        self.tags.extend(rows.tags)
+        self.tags.extend(rows.tags or (None,) * len(rows.values))
+
+    def _keep_padding(self) -> None:
+        """Makes the padding that steps have read rows of their own, so that later ones follow."""
+        read = -self.steps_ahead
+        if self.padding is not None and read > 0:
+            self.rows.extend(np.broadcast_to(self.padding.row, (read, len(self.padding.row))))
+            self.tags.extend((None,) * read)
 
     def close(self) -> None:
-        """Says that no more rows come; the request ends after the last one."""
+        """Says that no more rows come; without padding the request ends after the last one."""
         self.closed = True
 
     @property
     def steps_ahead(self) -> int:
-        """How many steps can run on the rows that are here."""
-        return len(self.rows) - len(self.codes)
+        """How many steps can run on the rows that are here; negative after steps on padding."""
+        return len(self.rows) - (self.prompt_rows - 1) - len(self.codes)
+
+    @property
+    def can_step(self) -> bool:
+        """Whether the next step has something to read."""
+        if self.steps_ahead > 0:
+            return True
+        pads = self.padding is not None and (self.closed or self.padding.while_open)
+        return pads and len(self.rows) > 0
+
+    def rows_at(self, start: int, stop: int) -> npt.NDArray[Any]:
+        """Rows start..stop-1, with padding behind the last one.
+
+        Raises:
+            IndexError: A row is not there, and there is no padding.
+        """
+        known = len(self.rows)
+        if stop <= known or self.padding is None:
+            return self.rows.span(start, stop)
+        padded = np.broadcast_to(
+            self.padding.row, (stop - max(start, known), len(self.padding.row))
+        )
+        return np.concatenate([self.rows.span(min(start, known), known), padded])
+
+    def tag_of(self, step: int) -> Any | None:
+        """The tag of the row that a step read; None for padding."""
+        index = step + self.prompt_rows - 1
+        return self.tags[index] if index < len(self.tags) else None
 
 
 class FeedStore:

@@ -20,6 +20,7 @@ from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 from engine.conditioned_model import ConditionedModel, gather_step_inputs
 from engine.feed import FeedStore
+from engine.step_sampling import CodeChooser
 
 
 class ConditionedRunnerMixin(GPUModelRunner):
@@ -74,16 +75,23 @@ class ConditionedRunnerMixin(GPUModelRunner):
         self, model: ConditionedModel, hidden_states: torch.Tensor, output: ModelRunnerOutput
     ) -> None:
         """Runs the code predictor for the requests that sampled a token in this step."""
-        sampled = [index for index, tokens in enumerate(output.sampled_token_ids) if tokens]
+        end = model.end_token
+        sampled = [
+            index
+            for index, tokens in enumerate(output.sampled_token_ids)
+            if tokens and tokens[0] != end
+        ]
         results: list[torch.Tensor | None] = [None] * len(output.req_ids)
         if sampled:
             tokens = torch.tensor(
                 [output.sampled_token_ids[index][0] for index in sampled], device=self.device
             )
-            codes = model.predict_codes(hidden_states[sampled], tokens).cpu()
-            for index, row in zip(sampled, codes, strict=True):
+            feeds = [self.feeds.get(output.req_ids[index]) for index in sampled]
+            streams = [None if feed is None else feed.code_stream for feed in feeds]
+            choose = CodeChooser(streams, model.codebooks - 1)
+            codes = model.predict_codes(hidden_states[sampled], tokens, choose).cpu()
+            for index, row, feed in zip(sampled, codes, feeds, strict=True):
                 results[index] = row
-                feed = self.feeds.get(output.req_ids[index])
                 if feed is not None:
                     feed.codes.extend(row.numpy()[None])
         output.pooler_output = results

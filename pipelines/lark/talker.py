@@ -29,6 +29,7 @@ from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, maybe_prefix
 from vllm.sequence import IntermediateTensors
 
+from engine.conditioned_model import ChooseCodes
 from pipelines.lark.configuration import LarkTalkerConfig
 
 CHECKPOINT_NAMES = WeightsMapper(
@@ -262,6 +263,7 @@ class LarkTalker(nn.Module):
 
     allow_patterns_overrides = ["talker.safetensors"]  # noqa: RUF012 - read by vLLM's loader
     row_dtype = np.dtype(np.int64)
+    end_token: int | None = None
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         """Builds the model for `vllm_config.model_config.hf_config`."""
@@ -291,8 +293,11 @@ class LarkTalker(nn.Module):
         del input_ids  # the token before a step is codebook 0 of its previous codes
         return self.embedding(rows, previous_codes)
 
-    def predict_codes(self, hidden_states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    def predict_codes(
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+    ) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.predict_codes`."""
+        del choose  # the most probable codes, at any temperature
         return self.predictor(hidden_states, tokens)
 
     def forward(

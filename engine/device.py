@@ -1,0 +1,49 @@
+"""Devices that stages run on: `cpu` and `cuda:N`, as deployments name them."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from vllm.platforms import current_platform
+
+from engine.errors import ConfigurationError
+
+
+def require_device(device: str) -> str:
+    """The type of a device that is there, `cpu` or `cuda`.
+
+    Raises:
+        ConfigurationError: It is not there, or the installed vLLM was not built for it.
+    """
+    kind = torch.device(device).type
+    if current_platform.device_type != kind:
+        raise ConfigurationError(
+            f"device is {device!r}, but the installed vLLM computes on "
+            f"{current_platform.device_type}; change the deployment, or install Antiphon "
+            f"with the extra {kind!r}."
+        )
+    return require_torch_device(device)
+
+
+def require_torch_device(device: str) -> str:
+    """The type of a device that torch can compute on, `cpu` or `cuda`.
+
+    Raises:
+        ConfigurationError: It is not there.
+    """
+    parsed = torch.device(device)
+    if parsed.type == "cuda" and (parsed.index or 0) >= torch.cuda.device_count():
+        raise ConfigurationError(
+            f"device is {device!r}, but torch sees {torch.cuda.device_count()} CUDA devices; "
+            "change the deployment."
+        )
+    return parsed.type
+
+
+def on_device(device: str) -> AbstractContextManager[object]:
+    """Makes a GPU the current one for a block, as kernels and graphs expect it; no-op for `cpu`.
+
+    The engine thread steps the cores of all GPUs in turn.
+    """
+    return nullcontext() if device == "cpu" else torch.cuda.device(device)
