@@ -51,6 +51,51 @@ class ChunkDeployment(_Strict):
         return self
 
 
+class StepCacheDeployment(_Strict):
+    """When a diffusion stage uses an evaluation's result again instead of computing the next.
+
+    Attributes:
+        largest_change: Relative change of the module's signal below which it does.
+        longest_run: How often in a row it may.
+    """
+
+    largest_change: float = Field(default=0.1, gt=0.0)
+    longest_run: int = Field(default=2, ge=1)
+
+
+class DiffusionDeployment(_Strict):
+    """How a diffusion stage cuts its input and how it steps. Blocks are those of its attention.
+
+    Attributes:
+        steps: Denoising steps of a segment; None leaves them to the pipeline.
+        first_blocks: Blocks of the first segment: few, for an early first sound.
+        maximum_blocks: No segment is larger.
+        growth: Ratio of a segment to the one before.
+        look_ahead_blocks: Blocks behind a segment that are denoised along with it; None: the whole
+            input is denoised in one piece, and nothing streams out of the stage.
+        step_units: The most units in one step of a replica; the most urgent request takes part
+            whatever its size.
+        cache: When results are used again; None: never, and the samples are exact.
+    """
+
+    steps: int | None = Field(default=None, ge=1)
+    first_blocks: int = Field(default=1, ge=1)
+    maximum_blocks: int = Field(default=4, ge=1)
+    growth: float = Field(default=2.0, ge=1.0)
+    look_ahead_blocks: int | None = Field(default=1, ge=0)
+    step_units: int = Field(default=1024, ge=1)
+    cache: StepCacheDeployment | None = None
+
+    @model_validator(mode="after")
+    def _first_fits(self) -> DiffusionDeployment:
+        if self.first_blocks > self.maximum_blocks:
+            raise ValueError(
+                f"first_blocks ({self.first_blocks}) is larger than maximum_blocks "
+                f"({self.maximum_blocks})"
+            )
+        return self
+
+
 class StageDeployment(_Strict):
     """How one stage runs.
 
@@ -65,6 +110,7 @@ class StageDeployment(_Strict):
             if not; `always` waits for it; `never` runs eager.
         input_limit: How much unprocessed input a request may hold in the stage, in steps or units.
         chunk: Chunk sizes (generation stages).
+        diffusion: Segments and steps (diffusion stages).
     """
 
     replicas: int = Field(default=1, ge=1, le=64)
@@ -76,6 +122,7 @@ class StageDeployment(_Strict):
     compile: Literal["auto", "always", "never"] = "auto"
     input_limit: int = Field(default=64, ge=1)
     chunk: ChunkDeployment = ChunkDeployment()
+    diffusion: DiffusionDeployment = DiffusionDeployment()
 
 
 class AdmissionDeployment(_Strict):

@@ -39,7 +39,9 @@ from engine.catalogue_file import CatalogueFile
 from engine.deploy_config import (
     AdmissionDeployment,
     ChunkDeployment,
+    DiffusionDeployment,
     StageDeployment,
+    StepCacheDeployment,
     load_deploy_config,
 )
 from engine.engine import AsyncOmniEngine
@@ -160,12 +162,15 @@ def test_every_key_of_a_deployment_is_documented_with_its_default() -> None:
     parts: list[tuple[str, Any]] = [
         ("", StageDeployment),
         ("chunk.", ChunkDeployment),
+        ("diffusion.", DiffusionDeployment),
+        ("diffusion.cache.", StepCacheDeployment),
         ("", AdmissionDeployment),
     ]
     for prefix, model in parts:
         for name, field in model.model_fields.items():
-            if prefix + name != "chunk":
-                assert by_name[prefix + name].strip("`") == str(field.default), name
+            if prefix + name not in ("chunk", "diffusion"):
+                default = "null" if field.default is None else str(field.default)
+                assert by_name[prefix + name].strip("`") == default, name
 
 
 def exposed(registry: CollectorRegistry) -> set[str]:
