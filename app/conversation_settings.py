@@ -14,17 +14,18 @@ class ConversationSettings(BaseSettings):
     ear: bool = Field(True, description="Load what listens; without it, clients can only write.")
     ear_activity_model: str = Field(
         "silero-vad",
-        description="What tells speech from other sounds: a model of the catalogue, or a folder.",
+        description="What tells speech from other sounds: a model of the catalogue, a folder, or a "
+        "name on the hub, with a Silero model for ONNX.",
     )
     ear_turn_end_model: str = Field(
         "smart-turn-v3",
-        description="What tells whether a speaker has finished: a model of the catalogue, or a "
-        "folder.",
+        description="What tells whether a speaker has finished: a model of the catalogue, a "
+        "folder, or a name on the hub, with a Smart Turn model for ONNX.",
     )
     ear_recognizer_model: str = Field(
         "whisper-tiny-en",
-        description="What recognizes words: a model of the catalogue, or a folder with a Whisper "
-        "model for CTranslate2.",
+        description="What recognizes words: a model of the catalogue, a folder, or a name on the "
+        "hub, with a Whisper model for CTranslate2.",
     )
     ear_hearing_threads: int = Field(
         1, ge=1, le=64, description="Threads that judge sound as it comes."

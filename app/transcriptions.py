@@ -15,6 +15,7 @@ from starlette.datastructures import FormData, UploadFile
 
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
+from app.ear.findings import prompt_of
 from app.errors import ApiError, invalid
 
 if TYPE_CHECKING:
@@ -24,7 +25,11 @@ _KNOWN = frozenset(
     {
         "file",
         "model",
+        "keywords",
+        "keywords[]",
         "language",
+        "languages",
+        "languages[]",
         "prompt",
         "response_format",
         "temperature",
@@ -38,10 +43,6 @@ _HINTS = frozenset(
     {
         "include",
         "include[]",
-        "keywords",
-        "keywords[]",
-        "languages",
-        "languages[]",
         "chunking_strategy",
     }
 )
@@ -115,8 +116,8 @@ async def read_request(form: FormData) -> TranscriptionRequest:
     return TranscriptionRequest(
         recording=await upload.read(),
         model=model,
-        language=_text(form, "language"),
-        prompt=_text(form, "prompt"),
+        language=_language(form),
+        prompt=prompt_of(_text(form, "prompt"), _texts(form, "keywords")) or None,
         text_format=text_format,
         temperature=_temperature(_text(form, "temperature")),
         words="word" in granularities,
@@ -128,6 +129,18 @@ async def read_request(form: FormData) -> TranscriptionRequest:
 def _text(form: FormData, name: str) -> str | None:
     value = form.get(name)
     return value if isinstance(value, str) and value else None
+
+
+def _texts(form: FormData, name: str) -> list[str]:
+    """The values of a list, whether its name ends with brackets or not."""
+    values = [*form.getlist(name), *form.getlist(f"{name}[]")]
+    return [value for value in values if isinstance(value, str) and value]
+
+
+def _language(form: FormData) -> str | None:
+    """The one language that is spoken, if the client says one."""
+    several = _texts(form, "languages")
+    return _text(form, "language") or (several[0] if len(several) == 1 else None)
 
 
 def _format(value: str | None) -> TextFormat:

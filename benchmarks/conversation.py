@@ -1,11 +1,17 @@
-"""Measures spoken conversations on a running server that converses.
+"""Measures conversations on a server: latency and its parts, interruptions, underruns, memory.
 
-    python -m benchmarks.conversation http://127.0.0.1:8000 --turns 20 --interruptions 20
+    python -m benchmarks.conversation [http://127.0.0.1:8000]
+        [--turns 20] [--interruptions 500] [--conversations 8] [--rounds 3] [--sessions 200]
 
-Says, in milliseconds: from the end of a turn to its words and to the first sound of its answer;
-and from the moment at which the interrupting speech was long enough, to `speech_started` and to the
-last sound of the interrupted answer. Sound that comes after `speech_started` is stale; there must
-be none.
+Without an address it starts a server of its own. A part with 0 is left out. Says:
+
+* turns: from the decided end of a spoken turn to its words and to the first sound of its answer,
+  and what share in that the ear, the waiting line, each stage and the way to the client have;
+* interruptions at random moments, before and while the answer is heard: from the arrival of the
+  sound that makes the interruption to the last sound of the old answer, both as the server counts
+  it and as the client sees it; and stale bytes, which is sound that comes after `speech_started`;
+* conversations at once: whether players that begin with 100 ms of sound run dry;
+* sessions one after the other: what they leave in the server's memory.
 """
 
 from __future__ import annotations
@@ -13,22 +19,31 @@ from __future__ import annotations
 import argparse
 import asyncio
 import base64
-import json
 import random
 import statistics
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
-import websockets
-
+from app.load import Player
+from benchmarks.calls import SOUND, Caller, Metrics, calling
+from benchmarks.server import running
 from tests.voices import pcm, silence, synthesized
 
-PIECE = 1920
-PIECE_SECONDS = 0.04
+PIPELINE = "conversation"
 GATE_SECONDS = 0.4
 """Speech of this length interrupts; the server's setting ANTIPHON_EAR_INTERRUPTION_MS."""
+
+PADDING_SECONDS = 0.3
+"""`audio_start_ms` is so much before the speech; the default of `prefix_padding_ms`."""
+
+LIMIT = "0.15"
+"""The bucket that an interruption should be in."""
+
+AT_ONCE = 4
+"""Interrupting callers at once; most of a caller's time is its own talking."""
+
+WARM_SESSIONS = 40
+
+TRANSCRIBED = "conversation.item.input_audio_transcription.completed"
 
 QUESTIONS = (
     "Tell me something about the sea.",
@@ -39,138 +54,198 @@ QUESTIONS = (
 INTERRUPTION = "No no, wait a moment, I have another question."
 
 
-@dataclass
-class Figures:
-    """What was measured, in seconds, and in bytes for what is stale."""
-
-    words: list[float] = field(default_factory=list)
-    first_sound: list[float] = field(default_factory=list)
-    noticed: list[float] = field(default_factory=list)
-    last_sound: list[float] = field(default_factory=list)
-    stale_bytes: int = 0
-
-
-class Caller:
-    """One session, with the time at which each event came."""
-
-    def __init__(self, socket: websockets.ClientConnection) -> None:
-        self.socket = socket
-        self.events: list[tuple[float, dict[str, Any]]] = []
-        self.changed = asyncio.Event()
-
-    async def read(self) -> None:
-        """Notes events until the socket closes."""
-        async for frame in self.socket:
-            self.events.append((asyncio.get_running_loop().time(), json.loads(frame)))
-            self.changed.set()
-
-    async def until(self, kind: str, start: int, seconds: float = 120.0) -> int:
-        """The position behind the next event of a kind."""
-        async with asyncio.timeout(seconds):
-            while True:
-                for position in range(start, len(self.events)):
-                    if self.events[position][1]["type"] == kind:
-                        return position + 1
-                start = len(self.events)
-                self.changed.clear()
-                await self.changed.wait()
-
-    async def speak(self, sound: bytes) -> float:
-        """As fast as a microphone would; returns when the first piece was sent."""
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        for number, at in enumerate(range(0, len(sound), PIECE)):
-            audio = base64.b64encode(sound[at : at + PIECE]).decode()
-            event = {"type": "input_audio_buffer.append", "audio": audio}
-            await self.socket.send(json.dumps(event))
-            due = began + (number + 1) * PIECE_SECONDS
-            await asyncio.sleep(max(0.0, due - loop.time()))
-        return began
-
-    def came(self, position: int) -> float:
-        """When the event before a position came."""
-        return self.events[position - 1][0]
-
-
-@asynccontextmanager
-async def calling(base_url: str, instructions: str) -> AsyncGenerator[Caller]:
-    url = base_url.replace("http", "ws", 1) + "/v1/realtime?model=gpt-realtime"
-    async with websockets.connect(url, max_size=1 << 20, compression=None) as socket:
-        caller = Caller(socket)
-        reading = asyncio.create_task(caller.read())
-        await caller.until("session.created", 0)
-        audio = {"input": {"transcription": {"model": "whisper-1"}}}
-        session = {"type": "realtime", "instructions": instructions, "audio": audio}
-        await socket.send(json.dumps({"type": "session.update", "session": session}))
-        await caller.until("session.updated", 0)
-        yield caller
-        reading.cancel()
-
-
-async def take_turn(base_url: str, question: str, figures: Figures) -> None:
-    async with calling(base_url, "Answer in one short sentence.") as caller:
-        sound = pcm(silence(0.3)) + pcm(synthesized(question)) + pcm(silence(2.0))
-        speaking = asyncio.create_task(caller.speak(sound))
-        stopped = await caller.until("input_audio_buffer.speech_stopped", 0)
-        kind = "conversation.item.input_audio_transcription.completed"
-        words = await caller.until(kind, stopped)
-        first = await caller.until("response.output_audio.delta", stopped)
-        figures.words.append(caller.came(words) - caller.came(stopped))
-        figures.first_sound.append(caller.came(first) - caller.came(stopped))
-        await caller.until("response.done", stopped)
-        await speaking
-
-
-async def interrupt(base_url: str, figures: Figures) -> None:
-    async with calling(base_url, "Tell long stories.") as caller:
-        content = [{"type": "input_text", "text": "Tell me a long story about a dragon."}]
-        item = {"type": "message", "role": "user", "content": content}
-        create = {"type": "conversation.item.create", "item": item}
-        await caller.socket.send(json.dumps(create))
-        await caller.socket.send(json.dumps({"type": "response.create"}))
-        await caller.until("response.output_audio.delta", 0)
-        await asyncio.sleep(random.uniform(0.0, 1.5))
-        start = len(caller.events)
-        speaking = asyncio.create_task(caller.speak(pcm(synthesized(INTERRUPTION))))
-        started = await caller.until("input_audio_buffer.speech_started", start)
-        began = await speaking
-        await asyncio.sleep(0.5)
-        old = next(e["item_id"] for _, e in caller.events if e["type"].endswith("audio.delta"))
-        deltas = [
-            (came, position, len(base64.b64decode(event["delta"])))
-            for position, (came, event) in enumerate(caller.events)
-            if event["type"] == "response.output_audio.delta" and event["item_id"] == old
-        ]
-        figures.noticed.append(caller.came(started) - began - GATE_SECONDS)
-        figures.last_sound.append(max(0.0, deltas[-1][0] - began - GATE_SECONDS))
-        figures.stale_bytes += sum(size for _, at, size in deltas if at >= started)
+def percentile(values: list[float], share: float) -> float:
+    """The value below which a share of all values is; 0 where there is none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def report(name: str, seconds: list[float]) -> None:
+    """Prints the median and the 95th percentile."""
     if seconds:
-        ordered = sorted(seconds)
-        high = ordered[min(len(ordered) - 1, int(0.95 * len(ordered)))]
-        middle = statistics.median(ordered)
-        print(f"{name:42} p50 {1000 * middle:6.0f} ms   p95 {1000 * high:6.0f} ms")
+        middle, high = statistics.median(seconds), percentile(seconds, 0.95)
+        print(f"{name:48} p50 {1000 * middle:6.0f} ms   p95 {1000 * high:6.0f} ms", flush=True)
 
 
-async def main(base_url: str, turns: int, interruptions: int) -> None:
-    figures = Figures()
-    for number in range(turns):
-        await take_turn(base_url, QUESTIONS[number % len(QUESTIONS)], figures)
-    for _ in range(interruptions):
-        await interrupt(base_url, figures)
-    report("end of turn to its words", figures.words)
-    report("end of turn to first sound", figures.first_sound)
-    report("long enough speech to speech_started", figures.noticed)
-    report("long enough speech to last old sound", figures.last_sound)
-    print(f"stale bytes in {interruptions} interruptions: {figures.stale_bytes}")
+async def spoken_turn(caller: Caller, question: str) -> tuple[float, float]:
+    """Speaks a turn; from its end to its words and to the first sound of its answer, in seconds."""
+    start = len(caller.events)
+    sound = pcm(silence(0.3)) + pcm(synthesized(question)) + pcm(silence(1.5))
+    speaking = asyncio.create_task(caller.speak(sound))
+    stopped = await caller.until("input_audio_buffer.speech_stopped", start)
+    words = await caller.until(TRANSCRIBED, stopped)
+    first = await caller.until(SOUND, stopped)
+    await caller.until("response.done", stopped)
+    await speaking
+    decided = caller.came(stopped)
+    return caller.came(words) - decided, caller.came(first) - decided
+
+
+async def turns(base_url: str, count: int) -> None:
+    """Spoken turns one after the other, each in a session of its own."""
+    share = "antiphon_realtime_first_sound_share_seconds_sum"
+    before = Metrics(base_url)
+    taken = []
+    for number in range(count):
+        async with calling(base_url, "Answer in one short sentence.") as caller:
+            taken.append(await spoken_turn(caller, QUESTIONS[number % len(QUESTIONS)]))
+    report("end of turn to its words", [words for words, _ in taken])
+    report("end of turn to first sound", [first for _, first in taken])
+    earlier = before.labelled(share)
+    for part, total in Metrics(base_url).labelled(share).items():
+        mean = (total - earlier.get(part, 0.0)) / count
+        print(f"  of that, {part:39} mean {1000 * mean:5.0f} ms")
+
+
+@dataclass
+class Interruptions:
+    """What interruptions took, in seconds, and how much came too late, in bytes."""
+
+    noticed: list[float] = field(default_factory=list)
+    last_sound: list[float] = field(default_factory=list)
+    from_speech: list[float] = field(default_factory=list)
+    stale_bytes: int = 0
+
+    async def interrupt(self, base_url: str) -> None:
+        """Interrupts one answer at a random moment."""
+        async with calling(base_url, "Tell long stories.") as caller:
+            await caller.ask("Tell me a long story about a dragon.")
+            await caller.until("response.created")
+            await asyncio.sleep(random.uniform(0.0, 3.0))
+            start = len(caller.events)
+            sound = pcm(synthesized(INTERRUPTION))
+            speaking = asyncio.create_task(caller.speak(sound))
+            spoken = asyncio.get_running_loop().time()
+            started = await caller.until("input_audio_buffer.speech_started", start)
+            await asyncio.sleep(0.4)
+            speaking.cancel()
+            self._note(caller, started, spoken)
+
+    def _note(self, caller: Caller, started: int, spoken: float) -> None:
+        event = caller.events[started - 1][1]
+        onset = spoken + event["audio_start_ms"] / 1000 + PADDING_SECONDS
+        sounds = caller.sound()
+        old = next((item for _, _, _, item in sounds), None)
+        last = max([came for _, came, _, item in sounds if item == old], default=onset)
+        self.from_speech.append(max(0.0, last - onset))
+        self.last_sound.append(max(0.0, last - onset - GATE_SECONDS))
+        self.noticed.append(caller.came(started) - onset - GATE_SECONDS)
+        self.stale_bytes += sum(
+            len(base64.b64decode(caller.events[at][1]["delta"]))
+            for at, _, _, item in sounds
+            if item == old and at >= started
+        )
+
+
+async def interruptions(base_url: str, count: int) -> None:
+    """Interruptions, some callers at once."""
+    figures, room = Interruptions(), asyncio.Semaphore(AT_ONCE)
+    before = Metrics(base_url)
+
+    async def one() -> None:
+        async with room:
+            await figures.interrupt(base_url)
+
+    await asyncio.gather(*[one() for _ in range(count)])
+    after = Metrics(base_url)
+    name = "antiphon_realtime_noticed_seconds"
+    within, noticed = after.at_most(name, LIMIT, before)
+    mean = after.mean(name, before)
+    print(
+        f"server: sound that interrupts to last old sound: mean {1000 * mean:.0f} ms, "
+        f"{within} of {noticed} within 150 ms"
+    )
+    report("client: speech long enough to last old sound", figures.last_sound)
+    report("client: speech long enough to speech_started", figures.noticed)
+    report("client: speech begins to last old sound", figures.from_speech)
+    print(f"stale bytes in {count} interruptions: {figures.stale_bytes}", flush=True)
+
+
+async def converse(base_url: str, rounds: int, offset: int) -> tuple[list[float], list[Player]]:
+    """A conversation: each answer is heard before the next question is asked."""
+    waits, players = [], []
+    async with calling(base_url, "Answer in one short sentence.") as caller:
+        await asyncio.sleep(random.uniform(0.0, 3.0))
+        for number in range(rounds):
+            start = len(caller.events)
+            question = QUESTIONS[(offset + number) % len(QUESTIONS)]
+            waits.append((await spoken_turn(caller, question))[1])
+            player = Player()
+            for _, came, seconds, _ in caller.sound(start):
+                player.take(seconds, came)
+            players.append(player)
+            begun = player.started or 0.0
+            rest = begun + player.received - asyncio.get_running_loop().time()
+            await asyncio.sleep(max(0.0, rest))
+    return waits, players
+
+
+async def conversations(base_url: str, count: int, rounds: int) -> None:
+    """Conversations at once."""
+    before = Metrics(base_url)
+    results = await asyncio.gather(*[converse(base_url, rounds, n) for n in range(count)])
+    after = Metrics(base_url)
+    players = [player for _, heard in results for player in heard]
+    waited = [seconds for waits, _ in results for seconds in waits]
+    report(f"{count} at once: end of turn to first sound", waited)
+    dry = sum(player.underruns for player in players)
+    silent = sum(player.silence for player in players)
+    print(f"{count} at once: {dry} underruns ({silent:.2f} s) in {len(players)} answers")
+    lag = "antiphon_event_loop_lag_seconds"
+    within, measured = after.at_most(lag, "0.02", before)
+    print(
+        f"{count} at once: event loop lag mean {1000 * after.mean(lag, before):.1f} ms, "
+        f"{within} of {measured} within 20 ms",
+        flush=True,
+    )
+
+
+async def sessions(base_url: str, count: int) -> None:
+    """Sessions with a written turn each, one after the other."""
+    megabytes = []
+    for number in range(WARM_SESSIONS + count):
+        async with calling(base_url, "Answer in one short sentence.") as caller:
+            await caller.ask(QUESTIONS[number % len(QUESTIONS)])
+            await caller.until(SOUND)
+        if number + 1 in (WARM_SESSIONS, WARM_SESSIONS + count):
+            await asyncio.sleep(1.0)
+            megabytes.append(Metrics(base_url).value("process_resident_memory_bytes") / 2**20)
+    first, last = megabytes
+    growth = 100 * (last / first - 1)
+    print(f"memory over {count} sessions: {first:.0f} to {last:.0f} MiB ({growth:+.2f} %)")
+
+
+async def measure(base_url: str, options: argparse.Namespace) -> None:
+    """Whatever is asked for."""
+    if options.turns:
+        await turns(base_url, options.turns)
+    if options.interruptions:
+        await interruptions(base_url, options.interruptions)
+    if options.conversations:
+        await conversations(base_url, options.conversations, options.rounds)
+    if options.sessions:
+        await sessions(base_url, options.sessions)
+
+
+def main() -> None:
+    """Reads the command line, and starts a server if there is none."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("base_url", nargs="?")
+    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--interruptions", type=int, default=500)
+    parser.add_argument("--conversations", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--sessions", type=int, default=200)
+    options = parser.parse_args()
+    if options.base_url is not None:
+        asyncio.run(measure(options.base_url, options))
+        return
+    with running(PIPELINE) as server:
+        print(f"start to ready: {server.start_seconds:.1f} s, memory {server.megabytes():.0f} MiB")
+        asyncio.run(measure(server.url, options))
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("base_url")
-    parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--interruptions", type=int, default=20)
-    arguments = parser.parse_args()
-    asyncio.run(main(arguments.base_url, arguments.turns, arguments.interruptions))
+    main()

@@ -10,7 +10,6 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from vllm import SamplingParams
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
@@ -22,7 +21,7 @@ from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.request import SpeechParameters
-from engine.tool_calls import parse_tool_call
+from engine.tool_calls import CALL_BEGINS, CallRule, parse_tool_call
 
 STRUCTURED_OUTPUT_BACKEND = "xgrammar"
 
@@ -38,7 +37,8 @@ class TextPrompt:
         top_p: Nucleus size.
         repetition_penalty: 1 for none.
         stop_token_ids: Tokens that end the answer, beside the model's own.
-        schema: JSON schema that the answer must obey: it then is a tool call.
+        calls: Whether the answer must or may be a tool call; None: it is words.
+        token_biases: What is added to the logits of tokens.
     """
 
     token_ids: tuple[int, ...]
@@ -47,7 +47,8 @@ class TextPrompt:
     top_p: float = 1.0
     repetition_penalty: float = 1.0
     stop_token_ids: tuple[int, ...] = ()
-    schema: Mapping[str, Any] | None = None
+    calls: CallRule | None = None
+    token_biases: Mapping[int, float] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -63,6 +64,13 @@ class TextRequest:
     cached_tokens: int = 0
     output_tokens: int = 0
     held_back: str = ""
+
+    def holds_back(self, text: str) -> bool:
+        """Whether more of the answer belongs to a call, of which only the whole is given out."""
+        rule = None if self.prompt is None else self.prompt.calls
+        if rule is None:
+            return False
+        return rule.required or bool(self.held_back) or text.startswith(CALL_BEGINS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +164,8 @@ class TextReplica:
             repetition_penalty=prompt.repetition_penalty,
             max_tokens=min(prompt.max_tokens, room),
             stop_token_ids=list(prompt.stop_token_ids),
-            structured_outputs=_structured(prompt.schema),
+            structured_outputs=_structured(prompt.calls),
+            logit_bias=dict(prompt.token_biases) or None,
             output_kind=RequestOutputKind.DELTA,
         )
         sampling.update_from_generation_config({}, self.tokenizer.eos_token_id)
@@ -183,10 +192,10 @@ class TextReplica:
         request.output_tokens += len(output.new_token_ids)
         made: list[TextOutput] = []
         text = self._text(request, output, finished)
-        if text and request.prompt is not None and request.prompt.schema is None:
-            made.append(TextOutput(request.request_id, TextPayload(text), finished=False))
-        elif text:
+        if text and request.holds_back(text):
             request.held_back += text
+        elif text:
+            made.append(TextOutput(request.request_id, TextPayload(text), finished=False))
         if finished:
             made.extend(self._end(request, output.finish_reason))
         return made
@@ -204,13 +213,13 @@ class TextReplica:
         if reason not in (FinishReason.STOP, FinishReason.LENGTH):
             raise RuntimeError(f"The core ended a request by {reason}.")
         made: list[TextOutput] = []
-        prompt = request.prompt
-        if prompt is not None and prompt.schema is not None:
+        # Where the limit cut a call off, there is none.
+        if request.held_back and reason is FinishReason.STOP:
             name, arguments = parse_tool_call(request.held_back)
             call = ToolCallPayload(f"call_{uuid.uuid4().hex[:21]}", name, arguments)
             made.append(TextOutput(request.request_id, call, finished=False))
         usage = UsagePayload(
-            input_tokens=0 if prompt is None else len(prompt.token_ids),
+            input_tokens=0 if request.prompt is None else len(request.prompt.token_ids),
             cached_tokens=request.cached_tokens,
             output_tokens=request.output_tokens,
             truncated=reason is FinishReason.LENGTH,
@@ -233,10 +242,10 @@ class TextReplica:
         self.core.shutdown()
 
 
-def _structured(schema: Mapping[str, Any] | None) -> StructuredOutputsParams | None:
-    if schema is None:
+def _structured(rule: CallRule | None) -> StructuredOutputsParams | None:
+    if rule is None:
         return None
-    parameters = StructuredOutputsParams(json=dict(schema), disable_any_whitespace=True)
+    parameters = StructuredOutputsParams(grammar=rule.grammar)
     # Upstream's input processor, which is not used here, chooses the backend in this field.
     parameters._backend = STRUCTURED_OUTPUT_BACKEND
     return parameters

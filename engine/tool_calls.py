@@ -1,52 +1,101 @@
-"""Tool calls as JSON: the schema that guides a Thinker, and the reading of what it wrote."""
+"""Tool calls as JSON: the grammar that guides a Thinker, and the reading of what it wrote."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import xgrammar
 
 from engine.errors import InvalidRequestError
 from engine.request import Chat, Tool
 
+CALL_BEGINS = "{"
+"""What a call begins with, and what no answer in words contains."""
 
-def tool_call_schema(chat: Chat) -> Mapping[str, Any] | None:
-    """The schema of the call that the answer must be; None: the answer is free text.
 
-    A call is `{"name": ..., "arguments": {...}}`. `tool_choice` decides: `required` allows any of
-    the tools, a name that one tool.
+_ANY_OBJECT = {"type": "object"}
+
+
+@dataclass(frozen=True, slots=True)
+class CallRule:
+    """Whether an answer is a call.
+
+    Attributes:
+        required: Whether it must be one; else the Thinker decides with its first token.
+        grammar: What the answer obeys, in xgrammar's EBNF.
+    """
+
+    required: bool
+    grammar: str
+
+
+def call_rule(chat: Chat) -> CallRule | None:
+    """The rule that an answer obeys; None: it is free text.
+
+    A call is `{"name": ..., "arguments": {...}}`. `tool_choice` decides: with `required` the answer
+    is a call of any of the tools, with a name of that one. With `auto` it may be a call, or words
+    without a brace. What answers a tool's result is never a call then, or it might go on for ever.
 
     Raises:
-        InvalidRequestError: A tool is required but none (or not the named one) was given.
+        InvalidRequestError: A tool is required but none (or not the named one) was given; or the
+            parameters of a required tool are no JSON schema that can guide.
     """
-    if chat.tool_choice in ("auto", "none"):
+    answers_tool = bool(chat.messages) and chat.messages[-1].role == "tool"
+    if chat.tool_choice == "none":
         return None
-    allowed = chat.tools
-    if chat.tool_choice != "required":
+    if chat.tool_choice == "auto" and (answers_tool or not chat.tools):
+        return None
+    required = chat.tool_choice != "auto"
+    grammars = [_call(tool, required) for tool in _allowed(chat)]
+    calls = grammars[0] if len(grammars) == 1 else xgrammar.Grammar.union(*grammars)
+    if required:
+        return CallRule(True, str(calls))
+    words = xgrammar.Grammar.from_regex(f"[^{CALL_BEGINS}]+")
+    return CallRule(False, str(xgrammar.Grammar.union(calls, words)))
+
+
+def _allowed(chat: Chat) -> Sequence[Tool]:
+    if chat.tool_choice in ("auto", "required"):
+        allowed = chat.tools
+    else:
         allowed = tuple(tool for tool in chat.tools if tool.name == chat.tool_choice)
     if not allowed:
         known = ", ".join(tool.name for tool in chat.tools) or "none"
         raise InvalidRequestError(
             "tool_choice", f"tool_choice is {chat.tool_choice!r}, but the tools are: {known}."
         )
-    return _one_of(allowed)
+    return allowed
 
 
-def _one_of(tools: Sequence[Tool]) -> Mapping[str, Any]:
-    calls = [
-        {
-            "type": "object",
-            "properties": {"name": {"const": tool.name}, "arguments": dict(tool.parameters)},
-            "required": ["name", "arguments"],
-            "additionalProperties": False,
-        }
-        for tool in tools
-    ]
-    return calls[0] if len(calls) == 1 else {"anyOf": calls}
+def _call(tool: Tool, required: bool) -> xgrammar.Grammar:
+    try:
+        return _grammar(tool.name, tool.parameters or _ANY_OBJECT)
+    except RuntimeError as error:
+        if not required:
+            # Who did not ask for a call need not be refused for a schema with rare features.
+            return _grammar(tool.name, _ANY_OBJECT)
+        reason = str(error).strip().rpartition(": ")[2]
+        raise InvalidRequestError(
+            "tools", f"The parameters of {tool.name!r} are no schema that can guide: {reason}."
+        ) from None
+
+
+def _grammar(name: str, parameters: Mapping[str, Any]) -> xgrammar.Grammar:
+    schema = {
+        "type": "object",
+        "properties": {"name": {"const": name}, "arguments": dict(parameters)},
+        "required": ["name", "arguments"],
+        "additionalProperties": False,
+    }
+    # Without free white space, which small models like to go on writing.
+    return xgrammar.Grammar.from_json_schema(json.dumps(schema), any_whitespace=False)
 
 
 def parse_tool_call(text: str) -> tuple[str, str]:
-    """Reads a call that obeys the schema.
+    """Reads a call that obeys the grammar.
 
     Returns:
         The function's name and its arguments as a JSON text.

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("app", "engine", "pipelines")
 
-OF_ENGINE_FOR_APP = {"engine", "engine.engine", "engine.catalogue"}
+OF_ENGINE_FOR_APP = {"engine", "engine.engine", "engine.catalogue", "engine.locate"}
 """What of the engine is public."""
 
 FORBIDDEN = {

@@ -10,6 +10,7 @@ import onnxruntime
 
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
+from engine import ConfigurationError
 
 _CONTEXT = 64
 """Samples before a frame that the model looks at again."""
@@ -17,20 +18,32 @@ _CONTEXT = 64
 MODEL_FILE = "model.onnx"
 
 
-def open_onnx(path: Path) -> onnxruntime.InferenceSession:
-    """Loads a model that computes on the calling thread alone."""
+def open_onnx(folder: Path) -> onnxruntime.InferenceSession:
+    """Loads a folder's model, which computes on the calling thread alone.
+
+    Raises:
+        ConfigurationError: The folder has no `model.onnx`, and not just one other `.onnx` file.
+    """
+    files = sorted(folder.rglob("*.onnx"))
+    named = [path for path in files if path.name == MODEL_FILE]
+    found = named or files
+    if len(found) != 1:
+        names = ", ".join(str(path.relative_to(folder)) for path in found) or "none"
+        raise ConfigurationError(
+            f"{folder} must have one {MODEL_FILE}, or one other .onnx file; it has: {names}."
+        )
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
-    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(str(found[0]), options, providers=["CPUExecutionProvider"])
 
 
 class ActivityModel:
     """The loaded model; many streams share it."""
 
     def __init__(self, folder: Path) -> None:
-        """Loads `model.onnx` of a folder."""
-        self._session = open_onnx(folder / MODEL_FILE)
+        """Loads a folder's model."""
+        self._session = open_onnx(folder)
         self._rate = np.array(SAMPLE_RATE, dtype=np.int64)
 
     def open(self) -> ActivityStream:

@@ -108,7 +108,17 @@ class TurnDetector:
             self._speaking = False
         if self._speaking:
             return self._speech_frame(end, guarded)
-        return self._silence_frame(end)
+        return self._silent(end, end - self._last_speech)
+
+    def absent(self, position: int, samples: int) -> list[Found]:
+        """No sound comes behind a position; so much of the time since then counts as silence."""
+        return self._silent(position, position + samples - self._last_speech)
+
+    @property
+    def next_silence(self) -> int:
+        """After which silence something will be found next in the turn, in samples."""
+        rules = self.rules
+        return rules.silence if self._paused else min(rules.pause, rules.silence)
 
     def finish(self, position: int) -> list[Found]:
         """The pause that is going on ends the turn, at a position."""
@@ -131,17 +141,16 @@ class TurnDetector:
         self.in_turn, self._paused = True, False
         return [Found(Finding.BEGUN, start)]
 
-    def _silence_frame(self, end: int) -> list[Found]:
-        silence = end - self._last_speech
+    def _silent(self, position: int, silence: int) -> list[Found]:
         if not self.in_turn:
             if silence >= _LONGEST_GAP:
                 self._onset = None
             return []
         if silence >= self.rules.silence:
-            return self._end(end)
-        if not self._paused and silence >= min(self.rules.pause, self.rules.silence):
+            return self._end(position)
+        if not self._paused and silence >= self.next_silence:
             self._paused = True
-            return [Found(Finding.PAUSED, end)]
+            return [Found(Finding.PAUSED, position)]
         return []
 
     def _end(self, position: int) -> list[Found]:

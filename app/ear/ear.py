@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from app.audio.pcm import FloatSamples
 from app.ear.activity import ActivityModel
+from app.ear.findings import NO_HINTS, Hints
 from app.ear.recognizer import Recognizer, Segment
 from app.ear.turn_end import TurnEndModel
 
@@ -54,9 +55,9 @@ class Ear:
         """The probability that a turn is complete as it stands."""
         return await self.hear(lambda: self._turn_end.finished(turn))
 
-    async def recognize(self, sound: FloatSamples, language: str | None = None) -> str:
+    async def recognize(self, sound: FloatSamples, hints: Hints = NO_HINTS) -> str:
         """What is said in a turn."""
-        return await self._with_recognizer(lambda one: one.quick(sound, language))
+        return await self._with_recognizer(lambda one: one.quick(sound, hints))
 
     async def segments(
         self,

@@ -2,8 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Hints:
+    """What is known beforehand about what will be said.
+
+    Attributes:
+        language: What is spoken, as a two-letter code; None finds it out.
+        prompt: Names and words that are likely to come, or the text before; "" for nothing.
+    """
+
+    language: str | None = None
+    prompt: str = ""
+
+
+NO_HINTS = Hints()
+
+
+def prompt_of(prompt: str | None, keywords: Sequence[str]) -> str:
+    """A client's prompt and keywords as one text before what is said."""
+    return " ".join(part for part in [prompt or "", ", ".join(keywords)] if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +38,7 @@ class HearingRules:
         prefix_padding_ms: How much before the first speech belongs to a turn.
         silence_duration_ms: The silence that ends a turn.
         eagerness: How soon something may count as finished.
-        language: What is spoken, as a two-letter code; None finds it out.
+        hints: What is known beforehand about the words.
     """
 
     kind: Literal["silence", "semantic", "none"] = "silence"
@@ -24,15 +46,22 @@ class HearingRules:
     prefix_padding_ms: int = 300
     silence_duration_ms: int = 500
     eagerness: Literal["low", "medium", "high", "auto"] = "auto"
-    language: str | None = None
+    hints: Hints = NO_HINTS
 
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan:
-    """Somebody began to speak; `start` is in ticks, `hearing` says since which restart."""
+    """Somebody began to speak.
+
+    Attributes:
+        hearing: Since which restart.
+        start: Where the turn begins, in ticks.
+        arrived: When the sound came that makes it a turn, on `time.monotonic`.
+    """
 
     hearing: int
     start: int
+    arrived: float
 
 
 @dataclass(frozen=True, slots=True)

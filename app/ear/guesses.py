@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from app.audio.pcm import FloatSamples
 from app.audio.wire_formats import WireFormat
 from app.ear import SAMPLE_RATE
-from app.ear.findings import EarFinding, NotRecognized, Recognized
+from app.ear.findings import EarFinding, Hints, NotRecognized, Recognized
 from app.ear.tape import Tape
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ class Guesses:
         self._question: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def guess(self, start: int, end: int, sound: FloatSamples, language: str | None) -> None:
+    def guess(self, start: int, end: int, sound: FloatSamples, hints: Hints) -> None:
         """Begins to find out the words of a turn that has paused."""
         self._drop_guess()
-        words = self._spawn(self._ear.recognize(sound, language))
+        words = self._spawn(self._ear.recognize(sound, hints))
         self._guess = _Guess(start, end, words)
 
     def ask_whether_finished(self, sound: FloatSamples, answered: Callable[[float], None]) -> None:
@@ -73,7 +73,7 @@ class Guesses:
         stretch: tuple[int, int],
         last_speech: int,
         sound: FloatSamples,
-        language: str | None,
+        hints: Hints,
     ) -> None:
         """A stretch of sound has become an item: finds its words out and tells them.
 
@@ -82,7 +82,7 @@ class Guesses:
             stretch: Its first sample and the one behind its last.
             last_speech: Behind the last sample that was speech.
             sound: The stretch.
-            language: What is spoken.
+            hints: What is known about the words beforehand.
         """
         start, end = stretch
         guess, self._guess = self._guess, None
@@ -97,17 +97,17 @@ class Guesses:
             guess.words.cancel()
         if start < last_speech < end:
             sound = sound[: last_speech + _MARGIN - start]
-        words = self._spawn(self._recognize(sound, language))
+        words = self._spawn(self._recognize(sound, hints))
         self._spawn(self._tell_words(item_id, words, seconds))
 
     def recognize_recording(
-        self, item_id: str, data: bytes, audio_format: WireFormat, language: str | None
+        self, item_id: str, data: bytes, audio_format: WireFormat, hints: Hints
     ) -> None:
         """Finds the words of a whole recording out and tells them."""
 
         async def recognize() -> None:
             sound = await self._ear.hear(lambda: _recorded(data, audio_format))
-            words = self._spawn(self._recognize(sound, language))
+            words = self._spawn(self._recognize(sound, hints))
             await self._tell_words(item_id, words, len(sound) / SAMPLE_RATE)
 
         self._spawn(recognize())
@@ -118,8 +118,8 @@ class Guesses:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _recognize(self, sound: FloatSamples, language: str | None) -> str:
-        return "" if len(sound) < SHORTEST else await self._ear.recognize(sound, language)
+    async def _recognize(self, sound: FloatSamples, hints: Hints) -> str:
+        return "" if len(sound) < SHORTEST else await self._ear.recognize(sound, hints)
 
     async def _tell_words(self, item_id: str, words: asyncio.Task[str], seconds: float) -> None:
         await asyncio.wait({words})

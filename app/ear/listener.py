@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,11 +27,16 @@ MOST_WAITING = 4 << 20
 """Bytes of sound that may wait to be heard before whoever brings it has to wait."""
 
 
+ABSENCE_SECONDS = 1.0
+"""In a turn, sound that is missing for longer counts as silence; networks stumble for less."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Sound:
     data: bytes
     audio_format: WireFormat
     guarded: bool
+    arrived: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ class Listener:
         self._guesses = Guesses(ear, tell)
         self._hearing = 0
         self._heard = 0
+        self._last_arrival = 0.0
         self._turn_start = 0
         self._uncommitted: int | None = None
         self._orders: deque[_Sound | _Restart | _Commit | HearingRules] = deque()
@@ -83,7 +90,7 @@ class Listener:
         self._waiting_bytes += len(data)
         if self._waiting_bytes > MOST_WAITING:
             self._room.clear()
-        self._order(_Sound(data, audio_format, guarded))
+        self._order(_Sound(data, audio_format, guarded, time.monotonic()))
 
     def configure(self, rules: HearingRules) -> None:
         """From here on, turns are found like this."""
@@ -99,7 +106,7 @@ class Listener:
 
     def recognize(self, item_id: str, data: bytes, audio_format: WireFormat) -> None:
         """Finds out the words of sound that belongs to no turn."""
-        self._guesses.recognize_recording(item_id, data, audio_format, self._rules.language)
+        self._guesses.recognize_recording(item_id, data, audio_format, self._rules.hints)
 
     async def room(self) -> None:
         """Waits while too much sound waits to be heard."""
@@ -123,8 +130,7 @@ class Listener:
     async def _work(self) -> None:
         while True:
             while not self._orders:
-                self._wake.clear()
-                await self._wake.wait()
+                await self._wait()
             order = self._orders.popleft()
             match order:
                 case _Sound():
@@ -140,12 +146,31 @@ class Listener:
                 case _Commit():
                     await self._commit(order)
 
+    async def _wait(self) -> None:
+        """Waits for an order; where a turn's sound stops coming, the turn ends all the same."""
+        self._wake.clear()
+        counts_from = self._last_arrival + ABSENCE_SECONDS
+        due = None
+        if self._detector.in_turn and self._rules.kind != "none":
+            missing = self._detector.next_silence - (self._heard - self._detector.last_speech)
+            due = counts_from + max(0, missing) / SAMPLE_RATE
+        try:
+            async with asyncio.timeout_at(due):
+                await self._wake.wait()
+        except TimeoutError:
+            now = time.monotonic()
+            # Rounding up: what is due now must not be a sample short of it.
+            absent = int((now - counts_from) * SAMPLE_RATE) + 1
+            for found in self._detector.absent(self._heard, absent):
+                self._follow(found, now)
+
     async def _hear(self, sound: _Sound) -> None:
+        self._last_arrival = sound.arrived
         detecting = self._rules.kind != "none"
         judged = await self._ear.hear(lambda: self._judge(sound, detecting))
         for end, probability in judged:
             for found in self._detector.frame(end, probability, guarded=sound.guarded):
-                await self._follow(found)
+                self._follow(found, sound.arrived)
         if detecting:
             self._forget_silence()
 
@@ -162,12 +187,12 @@ class Listener:
             judged.append((self._heard, self._activity.probability(frame)))
         return judged
 
-    async def _follow(self, found: Found) -> None:
+    def _follow(self, found: Found, arrived: float) -> None:
         match found.finding:
             case Finding.BEGUN:
                 self._turn_start = max(found.position, self._tape.begin)
                 self._uncommitted = self._turn_start
-                self._tell(TurnBegan(self._hearing, ticks_of(self._turn_start)))
+                self._tell(TurnBegan(self._hearing, ticks_of(self._turn_start), arrived))
             case Finding.PAUSED:
                 self._look_at(found.position)
             case Finding.RESUMED:
@@ -178,7 +203,7 @@ class Listener:
     def _look_at(self, position: int) -> None:
         """At a pause: begins to find out the words, and whether that was all."""
         turn = self._tape.cut(self._turn_start, position)
-        self._guesses.guess(self._turn_start, position, turn, self._rules.language)
+        self._guesses.guess(self._turn_start, position, turn, self._rules.hints)
         if self._rules.kind == "semantic":
             self._guesses.ask_whether_finished(turn, self._answered)
 
@@ -215,6 +240,6 @@ class Listener:
             await self._ear.hear(self._tape.flush)
         sound = self._tape.cut(start, end)
         last_speech = self._detector.last_speech
-        self._guesses.settle(order.item_id, (start, end), last_speech, sound, self._rules.language)
+        self._guesses.settle(order.item_id, (start, end), last_speech, sound, self._rules.hints)
         self._tape.drop_before(end)
         self._uncommitted = self._turn_start if self._detector.in_turn else None

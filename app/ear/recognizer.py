@@ -13,6 +13,7 @@ from faster_whisper.tokenizer import Tokenizer
 
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
+from app.ear.findings import NO_HINTS, Hints
 
 LONGEST_QUICK = 25 * SAMPLE_RATE
 """Samples up to which one look at the sound is enough."""
@@ -84,7 +85,7 @@ class Recognizer:
         """Whether it knows more than English."""
         return self._model.model.is_multilingual
 
-    def quick(self, sound: FloatSamples, language: str | None = None) -> str:
+    def quick(self, sound: FloatSamples, hints: Hints = NO_HINTS) -> str:
         """What is said in a turn, as fast as it goes.
 
         The model was made for windows of 30 s, most of which would be silence here. It hears a
@@ -92,21 +93,24 @@ class Recognizer:
         transcript goes round in circles and is made again from a whole window.
         """
         if len(sound) > LONGEST_QUICK:
-            return "".join(s.text for s in self.segments(sound, language=language)).strip()
+            pieces = self.segments(sound, language=hints.language, prompt=hints.prompt or None)
+            return "".join(piece.text for piece in pieces).strip()
         extractor = self._model.feature_extractor
         frames = min(len(sound) // _HOP + _PADDING, extractor.nb_max_frames)
-        text, whole = self._decode(sound, frames, language)
+        text, whole = self._decode(sound, frames, hints)
         if not whole:
-            text, _ = self._decode(sound, extractor.nb_max_frames, language)
+            text, _ = self._decode(sound, extractor.nb_max_frames, hints)
         return text
 
-    def _decode(self, sound: FloatSamples, frames: int, language: str | None) -> tuple[str, bool]:
+    def _decode(self, sound: FloatSamples, frames: int, hints: Hints) -> tuple[str, bool]:
         """The text, and whether it came to its end within what can be said in that time."""
         padded = np.pad(sound, (0, max(0, frames * _HOP - len(sound))))
         features = self._model.feature_extractor(padded, padding=_HOP)[:, :frames]
         encoded = self._model.encode(np.ascontiguousarray(features, dtype=np.float32))
-        tokenizer = self._tokenizer(encoded, language)
-        prompt = [*tokenizer.sot_sequence, tokenizer.no_timestamps]
+        tokenizer = self._tokenizer(encoded, hints.language)
+        prompt = self._model.get_prompt(
+            tokenizer, [], without_timestamps=True, hotwords=hints.prompt or None
+        )
         seconds = len(sound) / SAMPLE_RATE
         most = int(_SPARE_TOKENS + _TOKENS_PER_SECOND * seconds)
         result = self._model.model.generate(

@@ -9,7 +9,7 @@ from faster_whisper.feature_extractor import FeatureExtractor
 
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
-from app.ear.activity import MODEL_FILE, open_onnx
+from app.ear.activity import open_onnx
 
 SECONDS = 8
 """How much of the end of a turn is looked at."""
@@ -21,8 +21,8 @@ class TurnEndModel:
     """The loaded model; calls may come from several threads."""
 
     def __init__(self, folder: Path) -> None:
-        """Loads `model.onnx` of a folder."""
-        self._session = open_onnx(folder / MODEL_FILE)
+        """Loads a folder's model."""
+        self._session = open_onnx(folder)
         self._features = FeatureExtractor(chunk_length=SECONDS)
 
     def finished(self, turn: FloatSamples) -> float:

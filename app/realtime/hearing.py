@@ -7,7 +7,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.audio.wire_formats import TICKS_PER_SECOND, WireFormat
-from app.ear.findings import HearingRules, NotRecognized, Recognized
+from app.ear.findings import (
+    NO_HINTS,
+    HearingRules,
+    Hints,
+    NotRecognized,
+    Recognized,
+    prompt_of,
+)
 from app.ear.listener import Listener
 from app.ear.rules import EarSensitivity
 from app.realtime.failure import EventError
@@ -15,7 +22,7 @@ from app.realtime.inbox import EarFound, Told
 from app.realtime.items import Message, PartKind
 from app.realtime.machine_events import TextSettled
 from app.realtime.session_config import SessionConfig
-from app.realtime.session_schema import SemanticDetection, ServerDetection
+from app.realtime.session_schema import SemanticDetection, ServerDetection, Transcription
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,7 +41,7 @@ def sensitivity_of(settings: Settings) -> EarSensitivity:
 
 def hearing_rules(config: SessionConfig) -> HearingRules:
     """How turns are found under a session's settings."""
-    language = config.transcription.language if config.transcription is not None else None
+    hints = _hints(config.transcription)
     match config.detection:
         case ServerDetection() as silence:
             return HearingRules(
@@ -42,12 +49,22 @@ def hearing_rules(config: SessionConfig) -> HearingRules:
                 threshold=silence.threshold,
                 prefix_padding_ms=silence.prefix_padding_ms,
                 silence_duration_ms=silence.silence_duration_ms,
-                language=language,
+                hints=hints,
             )
         case SemanticDetection() as semantic:
-            return HearingRules("semantic", eagerness=semantic.eagerness, language=language)
+            return HearingRules("semantic", eagerness=semantic.eagerness, hints=hints)
         case None:
-            return HearingRules("none", language=language)
+            return HearingRules("none", hints=hints)
+
+
+def _hints(wanted: Transcription | None) -> Hints:
+    """What the client says about the words that will come."""
+    if wanted is None:
+        return NO_HINTS
+    language = wanted.language
+    if language is None and wanted.languages is not None and len(wanted.languages) == 1:
+        language = wanted.languages[0]
+    return Hints(language, prompt_of(wanted.prompt, wanted.keywords or ()))
 
 
 class Hearing:

@@ -31,6 +31,21 @@ class RealtimeMetrics:
             buckets=_BUCKETS,
             registry=registry,
         )
+        self.first_sound_share = Histogram(
+            "antiphon_realtime_first_sound_share_seconds",
+            "The part of that time which each has: the ear, the waiting line (admission), each "
+            "stage, the way to the client (delivery).",
+            ["part"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.noticed = Histogram(
+            "antiphon_realtime_noticed_seconds",
+            "From the arrival of the sound that makes a turn to what it brings about: the last "
+            "sound of an answer has been sent before.",
+            buckets=_BUCKETS,
+            registry=registry,
+        )
         self.words_known = Histogram(
             "antiphon_realtime_words_known_seconds",
             "From the end of a turn to its words.",

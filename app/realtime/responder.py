@@ -16,10 +16,19 @@ from app.realtime.machine_events import Outcome, Reason
 from app.realtime.output import ResponseOutput
 from app.realtime.plan import ResponsePlan, chat_of
 from app.realtime.services import Services
+from app.realtime.shares import shares
 from app.realtime.stage import Stage
 from app.realtime.work import ResponseWork, WorkOrder
 from app.speech.command import resolve_voice
-from engine import ErrorCode, OmniRequest, SpeechParameters, StageError, TextInput, UsagePayload
+from engine import (
+    ErrorCode,
+    OmniRequest,
+    RequestTimes,
+    SpeechParameters,
+    StageError,
+    TextInput,
+    UsagePayload,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +39,9 @@ WRITTEN_ROUTE = "chat_text"
 @dataclass(slots=True)
 class _Response:
     output: ResponseOutput
-    opened: float = field(default_factory=time.perf_counter)
+    opened: float = field(default_factory=time.monotonic)
     closed: float | None = None
+    times: RequestTimes | None = None
     task: asyncio.Task[None] | None = None
     usage: UsagePayload | None = None
     error: StageError | None = None
@@ -83,9 +93,11 @@ class Responder:
             self._tell(WorkDone(response_id, None))
             self._tell(WorkLeft(response_id))
             return
+        request = self._request(response.output.plan)
+        response.times = request.times
         work = ResponseWork(
             WorkOrder(
-                request=self._request(response.output.plan),
+                request=request,
                 engine=self._services.engine,
                 codecs=self._services.codecs,
                 output_format=response.output.plan.config.output_format,
@@ -146,14 +158,20 @@ class Responder:
             case SoundMade():
                 if not response.heard:
                     response.heard = True
-                    waited = time.perf_counter() - response.opened
-                    self._services.metrics.first_sound.observe(waited)
+                    self._note_first_sound(response)
                 events = output.sound(made.data, made.words)
             case TextMade():
                 events = output.text(made.text)
             case CallMade():
                 events = output.call(made.call)
         self._stage.send(*events)
+
+    def _note_first_sound(self, response: _Response) -> None:
+        now, metrics = time.monotonic(), self._services.metrics
+        metrics.first_sound.observe(now - response.opened)
+        if response.times is not None:
+            for part, seconds in shares(response.times, response.opened, now).items():
+                metrics.first_sound_share.labels(part).observe(seconds)
 
     def done(self, done: WorkDone) -> tuple[Outcome, Reason | None]:
         """Notes how the engine's work ended; says what that means for the response."""
@@ -171,7 +189,7 @@ class Responder:
     def close(self, response_id: str, outcome: Outcome, reason: Reason | None) -> None:
         """Tells the client the end of a response; nothing more of it is sent."""
         response = self._responses[response_id]
-        response.closed = time.perf_counter()
+        response.closed = time.monotonic()
         message = response.output.message
         if outcome is Outcome.CANCELLED and message is not None:
             dropped = self._stage.drop_sound(message.id)
@@ -191,7 +209,7 @@ class Responder:
         if response is None:
             return
         if response.closed is not None:
-            waited = time.perf_counter() - response.closed
+            waited = time.monotonic() - response.closed
             self._services.metrics.interruption.observe(waited)
             del self._responses[left.response_id]
 

@@ -23,6 +23,7 @@ from app.realtime.session_config import SessionConfig
 from app.settings import Settings
 from engine import ConfigurationError
 from engine.catalogue import Catalogue
+from engine.locate import locate
 
 if TYPE_CHECKING:
     from app.ear.ear import Ear
@@ -147,18 +148,12 @@ def _load_ear(settings: Settings) -> Ear:
 
     catalogue = Catalogue.installed(settings.cache_folder)
     folders = EarFolders(
-        activity=_folder(catalogue, settings.ear_activity_model),
-        turn_end=_folder(catalogue, settings.ear_turn_end_model),
-        recognizer=_folder(catalogue, settings.ear_recognizer_model),
+        activity=locate(catalogue, settings.ear_activity_model),
+        turn_end=locate(catalogue, settings.ear_turn_end_model),
+        recognizer=locate(catalogue, settings.ear_recognizer_model),
     )
     return Ear(
         folders,
         hearing_threads=settings.ear_hearing_threads,
         recognizers=settings.ear_recognizers,
     )
-
-
-def _folder(catalogue: Catalogue, name: str) -> Path:
-    """A folder as it is, or the folder of a model of the catalogue."""
-    path = Path(name)
-    return path if path.is_dir() else catalogue.resolve(name)

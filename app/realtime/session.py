@@ -265,6 +265,7 @@ class Session:
                 self.step(SpeechStopped(finding.hearing, finding.end, response_id))
             case NothingHeard():
                 self.step(SoundDropped(finding.hearing, finding.before))
+                self.services.metrics.noticed.observe(time.monotonic() - finding.arrived)
             case Recognized() | NotRecognized():
                 self.hearing.settle(self, finding)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from engine import PipelineDescription
 from engine.catalogue import Catalogue
+from engine.locate import locate
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -54,16 +55,13 @@ UNHEARD_TEXT = 4_096
 
 
 def resolve(model: str | None, cache: Path) -> Models:
-    """The voice from the package, the Thinker from a folder or the catalogue.
+    """The voice from the package, the Thinker from a folder, the catalogue or the hub.
 
     Raises:
         ConfigurationError: A model is not on this machine.
     """
     voice = weights_folder(None)
-    if model is not None and Path(model).is_dir():
-        thinker = Path(model)
-    else:
-        thinker = Catalogue.installed(cache).resolve(model or DEFAULT_THINKER)
+    thinker = locate(Catalogue.installed(cache), model or DEFAULT_THINKER)
     return {"thinker": thinker, "talker": voice, "code2wav": voice}
 
 

@@ -9,7 +9,7 @@ from transformers import PreTrainedTokenizerBase
 
 from engine import Chat, ChatMessage, Tool
 from engine.text_replica import TextPrompt
-from engine.tool_calls import tool_call_schema
+from engine.tool_calls import CALL_BEGINS, call_rule
 
 SYSTEM_PROMPT = (
     "You are Lark, a friendly voice assistant. You answer in one or two short sentences, in plain "
@@ -22,6 +22,13 @@ TOP_P = 0.9
 REPETITION_PENALTY = 1.1
 MAXIMUM_TOKENS = 160
 
+CALL_BIAS = 7.5
+"""Added to the logit of the token that begins a call where a call is allowed and not required.
+
+The embedded model is small and shy of calls, but its doubts tell: over six sets of tools it finds a
+call's beginning e^-8 likely or more in 18 of 24 turns that want one, and in none of 96 others.
+"""
+
 
 class ChatToPrompt:
     """One request's conversation, given once, as the Thinker's prompt."""
@@ -31,6 +38,8 @@ class ChatToPrompt:
         self._tokenizer = tokenizer
         self._chat: Chat | None = None
         self._closed = False
+        # Quotes follow the brace in the token that a call begins with.
+        self._call_token = tokenizer.encode(f'{CALL_BEGINS}"', add_special_tokens=False)[0]
 
     def push(self, payload: Chat) -> None:
         """Takes the conversation."""
@@ -48,7 +57,7 @@ class ChatToPrompt:
         chat, self._chat = self._chat, None
         if chat is None:
             return None
-        schema = tool_call_schema(chat)
+        calls = call_rule(chat)
         prompt = self._tokenizer.apply_chat_template(
             rendered_messages(chat), add_generation_prompt=True, tokenize=False
         )
@@ -57,10 +66,11 @@ class ChatToPrompt:
         return TextPrompt(
             token_ids=tuple(token_ids),
             max_tokens=chat.max_tokens or MAXIMUM_TOKENS,
-            temperature=0.0 if schema is not None else temperature,
+            temperature=0.0 if calls is not None else temperature,
             top_p=TOP_P,
-            repetition_penalty=1.0 if schema is not None else REPETITION_PENALTY,
-            schema=schema,
+            repetition_penalty=1.0 if calls is not None else REPETITION_PENALTY,
+            calls=calls,
+            token_biases={self._call_token: CALL_BIAS} if calls and not calls.required else {},
         )
 
     @property

@@ -46,6 +46,16 @@ def test_a_pause_is_not_the_end() -> None:
     assert findings("#" * 10 + "." * 10 + "#" * 10 + "." * 20) == expected
 
 
+def test_sound_that_stops_coming_is_silence() -> None:
+    _, detector = run("." * 20 + "#" * 20 + "." * 3)
+    heard = 43 * FRAME
+    assert detector.absent(heard, 50 * MILLISECOND) == []
+    assert detector.absent(heard, 200 * MILLISECOND) == [Found(Finding.PAUSED, heard)]
+    assert detector.absent(heard, 300 * MILLISECOND) == []
+    assert detector.absent(heard, 500 * MILLISECOND) == [Found(Finding.ENDED, heard)]
+    assert detector.absent(heard, 900 * MILLISECOND) == [], "there is no turn any more"
+
+
 def test_between_the_thresholds_nothing_changes() -> None:
     assert findings("?" * 50) == []
     assert findings("#" * 10 + "?" * 50) == [Finding.BEGUN]

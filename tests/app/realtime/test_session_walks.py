@@ -111,7 +111,7 @@ class Walk:
     async def say(self, event: dict[str, Any]) -> None:
         hearing, now = self.session.state.hearing, self.session.state.appended
         if event["type"] == "the user begins to speak":
-            self.session.tell(EarFound(TurnBegan(hearing, now)))
+            self.session.tell(EarFound(TurnBegan(hearing, now, 0.0)))
             return
         if event["type"] == "the user has finished":
             self.session.tell(EarFound(TurnEnded(hearing, now)))

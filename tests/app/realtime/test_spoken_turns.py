@@ -7,6 +7,7 @@ import base64
 from collections.abc import Generator
 from typing import Any
 
+import numpy as np
 import pytest
 import soxr
 
@@ -62,6 +63,11 @@ def turn(**changes: Any) -> dict[str, Any]:
     }
 
 
+SEMANTIC = {
+    "type": "realtime",
+    "audio": {"input": {"turn_detection": {"type": "semantic_vad", "eagerness": "high"}}},
+}
+
 QUESTION = "What is the weather like today?"
 
 
@@ -85,6 +91,25 @@ async def test_a_spoken_turn_is_heard_and_answered(hearing: Serving) -> None:
         assert completed["usage"]["type"] == "duration"
         answer = done["response"]["output"][0]["content"][0]["transcript"]
         assert answer == f"You said: {completed['transcript']}"
+
+
+@pytest.mark.parametrize("kind", ["server_vad", "semantic_vad"])
+async def test_a_turn_ends_although_the_client_falls_silent(hearing: Serving, kind: str) -> None:
+    settings = turn() if kind == "server_vad" else SEMANTIC
+    async with talking(hearing.websocket_url) as talk:
+        await talk.send("session.update", session=settings)
+        await talk.until("session.updated")
+        question = synthesized(QUESTION)
+        last_word = int(np.flatnonzero(np.abs(question) > 0.05)[-1])
+        await speak(talk, pcm(silence(0.5)) + pcm(question[:last_word]))
+        stopped = await talk.until("input_audio_buffer.speech_stopped", 4)
+        done = await talk.until("response.done", 20)
+        assert "weather" in done["response"]["output"][0]["content"][0]["transcript"].lower()
+        # What comes later is heard as what it is.
+        await speak(talk, pcm(silence(0.5)) + pcm(question) + pcm(silence(4.5)), pace=4)
+        started = await talk.until("input_audio_buffer.speech_started")
+        assert started["audio_start_ms"] >= stopped["audio_end_ms"]
+        await talk.until("response.done", 20)
 
 
 async def test_real_people_are_understood(hearing: Serving) -> None:
