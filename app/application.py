@@ -27,12 +27,14 @@ from app.routes import (
     realtime,
     speech,
     text_stream,
+    timeline,
     transcriptions,
 )
 from app.routes.root import install_root
 from app.settings import Settings
 from app.speech.warning import WARNING_HEADER
 from app.state import AppState
+from app.timeline import Timelines, Tracer
 
 EXPOSED_HEADERS = [REQUEST_ID_HEADER, WARNING_HEADER, "Server-Timing", "Retry-After"]
 """What scripts of other origins may read of a response."""
@@ -46,6 +48,17 @@ def application_version() -> str:
         return "0+source"
 
 
+def _tracer(settings: Settings) -> Tracer | None:
+    if settings.otlp_endpoint is None:
+        return None
+    # Only who wants traces pays for the library.
+    from app.tracing import OpenTelemetryTracer
+
+    return OpenTelemetryTracer.to_collector(
+        settings.otlp_endpoint, version=application_version(), pipeline=settings.pipeline
+    )
+
+
 def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAPI:
     """Builds the application.
 
@@ -55,12 +68,14 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
     """
     metrics = AppMetrics()
     codecs = CodecPool(settings.codec_threads)
+    timelines = Timelines(settings.timeline_requests, _tracer(settings))
     state = AppState(
         settings=settings,
         lifecycle=lifecycle,
         metrics=metrics,
+        timelines=timelines,
         codecs=codecs,
-        realtime=RealtimeService(settings, lifecycle, codecs, metrics.registry),
+        realtime=RealtimeService(settings, lifecycle, codecs, timelines, metrics.registry),
         key_digests=settings.key_digests(),
     )
 
@@ -77,6 +92,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
             await state.realtime.close()
             await lifecycle.close()
             state.codecs.close()
+            await asyncio.to_thread(timelines.shut_down)
 
     app = FastAPI(
         title="Antiphon",
@@ -98,6 +114,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         chat,
         catalogue,
         health,
+        timeline,
         documentation,
     ):
         app.include_router(module.router)

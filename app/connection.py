@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
@@ -67,5 +68,13 @@ def websocket_protocol(write_buffer_bytes: int) -> type[asyncio.Protocol]:
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             super().connection_made(transport)
             self.app = _with_connection(self.app, self.transport, write_buffer_bytes)
+
+        async def send(self, message: ASGISendEvent) -> None:
+            await super().send(message)
+            refused = message["type"] == "websocket.http.response.body"
+            if refused and not message.get("more_body", False):
+                # An upgrade that is refused with a response of ours is complete; the server
+                # would report a handshake that is missing.
+                self.handshake_complete = True
 
     return AntiphonWebSocketProtocol

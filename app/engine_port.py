@@ -11,6 +11,7 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry
 
 from engine import (
+    AbortReason,
     AudioPayload,
     Chunk,
     EngineHealth,
@@ -41,7 +42,11 @@ class SpeechEngine(Protocol):
         """Speaks; closing the generator aborts the request in the engine."""
         ...
 
-    async def abort(self, request_id: str) -> None:
+    def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
+        """As `generate`, in the place of the session's older request, which ends before."""
+        ...
+
+    async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
         """Ends a request; acknowledged when it returns, harmless when there is none."""
         ...
 

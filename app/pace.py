@@ -1,14 +1,25 @@
-"""The policy for clients that read too slowly."""
+"""The policy for clients that read too slowly: the same on every endpoint that streams.
+
+A client may fall `slow_client_seconds` behind real time. Then its requests are ended in the engine
+with `slow_client`, and its connection is broken off, since nothing that is sent would arrive.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+
+from starlette.types import Scope, Send
+
+from app.connection import ConnectionCutError, connection_of
+
+_SLICE_BYTES = 64 << 10
+"""How much of a whole body is sent at once."""
 
 
 class SlowClientError(Exception):
-    """The client fell too far behind real time."""
+    """The client fell too far behind real time; its requests have been ended."""
 
 
 class ClientPace:
@@ -18,18 +29,27 @@ class ClientPace:
     took counts for it. So a player that takes much at once and then nothing for a while is fine,
     a slow server is not the client's fault, and a client that stops reading, or reads at half
     speed for long, is ended.
+
+    Attributes:
+        blocked: Seconds that sends were blocked, in all.
     """
 
-    def __init__(self, limit: float) -> None:
-        """`limit` is how many seconds a client may fall behind."""
+    def __init__(self, limit: float, give_up: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Begins with a client that took nothing yet.
+
+        Args:
+            limit: How many seconds the client may fall behind.
+            give_up: Ends what is being made for the client; awaited once, when it is too slow.
+        """
         self._limit = limit
+        self._give_up = give_up
         self._taken = 0.0
-        self._blocked = 0.0
+        self.blocked = 0.0
 
     @property
     def allowance(self) -> float:
         """How many seconds the next send may be blocked."""
-        return self._limit + self._taken - self._blocked
+        return self._limit + self._taken - self.blocked
 
     async def send(self, sending: Awaitable[None], seconds: float = 0.0) -> None:
         """Waits for a send.
@@ -46,6 +66,41 @@ class ClientPace:
             async with asyncio.timeout(max(0.0, self.allowance)):
                 await sending
         except TimeoutError:
+            self.blocked += time.monotonic() - began
+            if self._give_up is not None:
+                await self._give_up()
             raise SlowClientError from None
-        self._blocked += time.monotonic() - began
+        self.blocked += time.monotonic() - began
         self._taken += seconds
+
+
+def break_off(scope: Scope) -> None:
+    """Drops the connection of a client that is too slow, with all that waits for it.
+
+    Raises:
+        ConnectionCutError: The server offers no gentler way.
+    """
+    connection = connection_of(scope)
+    if connection is None:
+        raise ConnectionCutError("The response ended before its time.")
+    connection.abort()
+
+
+async def send_whole(pace: ClientPace, send: Send, body: bytes, seconds: float) -> None:
+    """Sends a body in slices, so that a client that does not read is noticed here too.
+
+    Args:
+        pace: The client's.
+        send: Of the response, whose start was sent.
+        body: The bytes.
+        seconds: Duration of the audio in them.
+
+    Raises:
+        SlowClientError: The client was too slow.
+    """
+    share = seconds * _SLICE_BYTES / max(1, len(body))
+    for start in range(0, max(1, len(body)), _SLICE_BYTES):
+        data = body[start : start + _SLICE_BYTES]
+        more = start + _SLICE_BYTES < len(body)
+        message = {"type": "http.response.body", "body": data, "more_body": more}
+        await pace.send(send(message), share)

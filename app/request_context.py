@@ -6,13 +6,14 @@ import logging
 import time
 from dataclasses import dataclass
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.connection import ConnectionCutError
 from app.errors import internal_error
 from app.identifiers import new_identifier
+from app.timeline import TraceContext
 
 logger = logging.getLogger(__name__)
 
@@ -27,11 +28,13 @@ class RequestContext:
 
     Attributes:
         request_id: Its identifier, unique among live requests.
-        arrived: When it came, on `time.perf_counter`.
+        arrived: When it came, on `time.monotonic`.
+        trace: The trace that its client says it belongs to.
     """
 
     request_id: str
     arrived: float
+    trace: TraceContext
 
 
 def context_of(connection: HTTPConnection) -> RequestContext:
@@ -53,7 +56,7 @@ class RequestContextMiddleware:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        context = RequestContext(new_identifier("req"), time.perf_counter())
+        context = RequestContext(new_identifier("req"), time.monotonic(), _trace_of(scope))
         scope[_KEY] = context
         started = False
 
@@ -73,3 +76,8 @@ class RequestContextMiddleware:
                 raise
             logger.exception("Request %s raised.", context.request_id)
             await internal_error().response()(scope, receive, send_with_identifier)
+
+
+def _trace_of(scope: Scope) -> TraceContext:
+    headers = Headers(scope=scope)
+    return TraceContext(headers.get("traceparent", ""), headers.get("tracestate", ""))

@@ -107,6 +107,17 @@ class Settings(ConversationSettings):
         "does) or signed (below 2^31, for players that fail on the former).",
     )
 
+    timeline_requests: int = Field(
+        512,
+        ge=0,
+        description="Requests whose timeline is kept, the newest; each takes about 2 kB.",
+    )
+    otlp_endpoint: str | None = Field(
+        None,
+        description="Where traces are sent, an OpenTelemetry collector's OTLP/HTTP address such "
+        "as http://127.0.0.1:4318; none by default.",
+    )
+
     request_deadline_seconds: float | None = Field(
         None, gt=0, description="A request is ended after this long; the deployment's by default."
     )

@@ -12,6 +12,7 @@ from app.lifecycle import EngineLifecycle
 from app.metrics import AppMetrics
 from app.realtime.service import RealtimeService
 from app.settings import Settings
+from app.timeline import Timelines
 
 
 @dataclass(slots=True)
@@ -22,6 +23,7 @@ class AppState:
         settings: Every limit.
         lifecycle: The engine, once it is ready.
         metrics: What is counted.
+        timelines: Where the last requests' time went.
         codecs: The threads that encode.
         realtime: The realtime sessions, and the ear.
         key_digests: SHA-256 of each API key; empty when everyone may come in.
@@ -31,6 +33,7 @@ class AppState:
     settings: Settings
     lifecycle: EngineLifecycle
     metrics: AppMetrics
+    timelines: Timelines
     codecs: CodecPool
     realtime: RealtimeService
     key_digests: tuple[bytes, ...]

@@ -13,17 +13,27 @@ from app.audio.worker import StreamEncoder, to_base64
 from app.engine_port import SpeechEngine
 from app.errors import from_stage_error
 from app.identifiers import new_identifier
+from app.metrics import Outcome
 from app.speech.usage import AUDIO_TOKENS_PER_SECOND
-from engine import AudioPayload, OmniRequest, TextPayload, ToolCallPayload, UsagePayload
+from app.timeline import RequestRecord
+from engine import (
+    AudioPayload,
+    EngineError,
+    OmniRequest,
+    TextPayload,
+    ToolCallPayload,
+    UsagePayload,
+)
 
 _HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """Encoded bytes that follow those before."""
+    """Encoded bytes that follow those before, of so many seconds."""
 
     data: bytes
+    seconds: float = 0.0
 
 
 Piece = TextPayload | ToolCallPayload | Sound
@@ -41,6 +51,7 @@ class Answer:
         calls: Calls of the client's functions.
         seconds: How long its sound lasts.
         usage: What the Thinker counted.
+        outcome: How it ended.
     """
 
     model: str
@@ -50,14 +61,25 @@ class Answer:
     calls: list[ToolCallPayload] = field(default_factory=list)
     seconds: float = 0.0
     usage: UsagePayload | None = None
+    outcome: Outcome = Outcome.DISCONNECTED
     id: str = field(default_factory=lambda: new_identifier("chatcmpl"))
     audio_id: str = field(default_factory=lambda: new_identifier("audio"))
     created: int = field(default_factory=lambda: int(time.time()))
 
     async def pieces(
-        self, engine: SpeechEngine, request: OmniRequest, encoder: StreamEncoder | None
+        self,
+        engine: SpeechEngine,
+        request: OmniRequest,
+        encoder: StreamEncoder | None,
+        record: RequestRecord,
     ) -> AsyncGenerator[Piece]:
         """Yields what the engine makes, in order; closing the generator aborts the request.
+
+        Args:
+            engine: Who answers.
+            request: What is asked.
+            encoder: What makes bytes of the sound; None where there is none.
+            record: Where the time that takes is noted.
 
         Raises:
             ApiError: The engine failed.
@@ -67,13 +89,19 @@ class Answer:
             async with aclosing(engine.generate(request)) as chunks:
                 async for chunk in chunks:
                     if chunk.error is not None:
+                        self.outcome = Outcome.of_error(chunk.error.code)
                         raise from_stage_error(chunk.error)
                     payload: Any = chunk.payload
-                    piece = await self._piece(payload, encoder)
+                    with record.encoding():
+                        piece = await self._piece(payload, encoder)
                     if piece is not None:
                         yield piece
             if encoder is not None and (rest := await encoder.finish()):
                 yield Sound(rest)
+            self.outcome = Outcome.COMPLETED
+        except EngineError as refusal:
+            self.outcome = Outcome.of_error(refusal.error.code)
+            raise
         finally:
             if encoder is not None:
                 encoder.discard()
@@ -91,7 +119,7 @@ class Answer:
             case AudioPayload() if encoder is not None:
                 self.seconds += payload.seconds
                 data = await encoder.encode(payload.samples)
-                return Sound(data) if data else None
+                return Sound(data, payload.seconds) if data else None
         return None
 
     @property

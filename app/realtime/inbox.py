@@ -115,10 +115,17 @@ class SocketOpened:
 
 @dataclass(frozen=True, slots=True)
 class SocketLost:
-    """A socket is gone; `left` if the client closed it in order and will not come back."""
+    """A socket is gone.
+
+    Attributes:
+        outbox: What waited for it.
+        left: Whether the client closed it in order and will not come back.
+        slow: Whether it was cut off, since the client read too slowly.
+    """
 
     outbox: Outbox
     left: bool = False
+    slow: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,7 @@ def advance(state: State) -> State:
     if state.owed is not None and state.active is None:
         state = open_response(state, state.owed, Origin.TURN)
     active = state.active
-    if active is None or active.phase is not Phase.WAITING or state.draining or state.unheard:
+    # One that still drains is no reason to wait: the engine fences it before this one begins.
+    if active is None or active.phase is not Phase.WAITING or state.unheard:
         return state
     return state.but(StartWork(active.response_id), active=replace(active, phase=Phase.RUNNING))

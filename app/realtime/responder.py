@@ -21,6 +21,7 @@ from app.realtime.stage import Stage
 from app.realtime.work import ResponseWork, WorkOrder
 from app.speech.command import resolve_voice
 from engine import (
+    AbortReason,
     ErrorCode,
     OmniRequest,
     RequestTimes,
@@ -100,6 +101,8 @@ class Responder:
                 request=request,
                 engine=self._services.engine,
                 codecs=self._services.codecs,
+                timelines=self._services.timelines,
+                trace=self._stage.trace,
                 output_format=response.output.plan.config.output_format,
                 outbox=lambda: self._stage.outbox,
                 tell=self._tell,
@@ -138,6 +141,12 @@ class Responder:
             tenant=self._tenant,
             deadline=self._services.settings.request_deadline_seconds,
         )
+
+    async def give_up(self) -> None:
+        """Ends what is being made in the engine, since the client is too slow."""
+        engine = self._services.engine
+        working = [name for name, one in self._responses.items() if one.task is not None]
+        await asyncio.gather(*(engine.abort(name, AbortReason.SLOW_CLIENT) for name in working))
 
     def stop(self, response_id: str) -> None:
         """Aborts a response in the engine; `WorkLeft` says when nothing is left of it."""

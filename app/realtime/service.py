@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
@@ -21,6 +20,7 @@ from app.realtime.services import Services
 from app.realtime.session import Session
 from app.realtime.session_config import SessionConfig
 from app.settings import Settings
+from app.timeline import Timelines
 from engine import ConfigurationError
 from engine.catalogue import Catalogue
 from engine.locate import locate
@@ -47,6 +47,7 @@ class RealtimeService:
         settings: Settings,
         lifecycle: EngineLifecycle,
         codecs: CodecPool,
+        timelines: Timelines,
         registry: CollectorRegistry,
     ) -> None:
         """Loads nothing before `start`."""
@@ -55,6 +56,7 @@ class RealtimeService:
         self._settings = settings
         self._lifecycle = lifecycle
         self._codecs = codecs
+        self._timelines = timelines
         self._ear: Ear | None = None
         self._loading: asyncio.Task[None] | None = None
         self._sessions: dict[str, tuple[Session, asyncio.Task[None]]] = {}
@@ -92,7 +94,9 @@ class RealtimeService:
         if self._closed or len(self._sessions) >= self._settings.realtime_sessions:
             message = f"At most {self._settings.realtime_sessions} realtime sessions are served."
             raise retry_later(message, "too_many_sessions", RETRY_SECONDS)
-        services = Services(self._settings, engine, self._codecs, self.metrics, await self.ear())
+        services = Services(
+            self._settings, engine, self._codecs, self.metrics, self._timelines, await self.ear()
+        )
         session = Session(services, config, tenant)
         task = asyncio.create_task(session.run(), name=session.id)
         self._sessions[session.id] = (session, task)

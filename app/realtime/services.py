@@ -9,6 +9,7 @@ from app.audio.worker import CodecPool
 from app.engine_port import SpeechEngine
 from app.realtime.metrics import RealtimeMetrics
 from app.settings import Settings
+from app.timeline import Timelines
 
 if TYPE_CHECKING:
     from app.ear.ear import Ear
@@ -23,6 +24,7 @@ class Services:
         engine: The engine.
         codecs: The threads that convert sound.
         metrics: What is counted.
+        timelines: Where the last requests' time went.
         ear: What listens; None where the models are missing or not wanted.
     """
 
@@ -30,4 +32,5 @@ class Services:
     engine: SpeechEngine
     codecs: CodecPool
     metrics: RealtimeMetrics
+    timelines: Timelines
     ear: Ear | None

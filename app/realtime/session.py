@@ -102,6 +102,7 @@ class Session:
         self._inbox: asyncio.Queue[Told] = asyncio.Queue()
         self._room = asyncio.Semaphore(MOST_CLIENT_EVENTS)
         self._closing: Closing | None = None
+        self._slow = False
         self._odd_bytes = 0
 
     def _listener(self) -> Listener | None:
@@ -149,13 +150,15 @@ class Session:
             while self._closing is None:
                 self._follow(await self._inbox.get())
                 if self.stage.outbox.overfull:
-                    self._slow_client()
+                    self.end_slow_client()
         finally:
             await self._end()
 
     async def _end(self) -> None:
         closing = self._closing or Closing(1011, "the server made a mistake", orderly=False)
         self.timers.close()
+        if self._slow:
+            await self.responder.give_up()
         self.step(SessionClosed())
         self.stage.outbox.close(closing)
         await self.responder.join()
@@ -212,8 +215,10 @@ class Session:
             session["resume_token"] = self.resume_token
         self.send(kind, session=session)
 
-    def _slow_client(self) -> None:
+    def end_slow_client(self) -> None:
+        """Ends the session, since its client leaves its events unread."""
         logger.info("%s: the client leaves its events unread; cut off.", self.id)
+        self._slow = True
         self.close(1008, "the client reads too slowly", orderly=False)
 
     def _follow(self, told: Told) -> None:
@@ -260,12 +265,12 @@ class Session:
             case TurnBegan():
                 item_id = new_identifier("item")
                 self.step(SpeechStarted(finding.hearing, item_id, finding.start))
+                self.services.metrics.noticed.observe(time.monotonic() - finding.arrived)
             case TurnEnded():
                 response_id = new_identifier("resp")
                 self.step(SpeechStopped(finding.hearing, finding.end, response_id))
             case NothingHeard():
                 self.step(SoundDropped(finding.hearing, finding.before))
-                self.services.metrics.noticed.observe(time.monotonic() - finding.arrived)
             case Recognized() | NotRecognized():
                 self.hearing.settle(self, finding)
 

@@ -8,7 +8,8 @@ from enum import Enum, auto
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.connection import connection_of
+from app.audio.wire_formats import TICKS_PER_SECOND
+from app.pace import ClientPace, SlowClientError, break_off
 from app.realtime.client_events import AudioAppend, parse_client_event
 from app.realtime.commands import sound_of
 from app.realtime.failure import EventError
@@ -43,6 +44,7 @@ class SessionSocket:
         self._outbox = outbox
         self._settings = session.services.settings
         self._left = False
+        self._slow = False
 
     async def run(self) -> None:
         """Serves until the socket is closed by either side; both tasks have ended then."""
@@ -52,19 +54,15 @@ class SessionSocket:
             await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
             end = (writer if writer.done() else reader).result()
             if end is SocketEnd.SLOW_CLIENT:
-                self._cut_off()
+                logger.info("%s: the client reads too slowly; cut off.", self._session.id)
+                self._slow = True
+                break_off(self._websocket.scope)
         finally:
             for task in (reader, writer):
                 task.cancel()
             await asyncio.gather(reader, writer, return_exceptions=True)
             self._outbox.close(Closing(1000, "the client left", orderly=False))
-            self._session.tell(SocketLost(self._outbox, self._left))
-
-    def _cut_off(self) -> None:
-        logger.info("%s: the client took nothing for too long; cut off.", self._session.id)
-        connection = connection_of(self._websocket.scope)
-        if connection is not None:
-            connection.abort()  # a close frame would only wait behind what it does not read
+            self._session.tell(SocketLost(self._outbox, self._left, self._slow))
 
     async def _read(self) -> SocketEnd:
         while True:
@@ -100,17 +98,17 @@ class SessionSocket:
 
     async def _write(self) -> SocketEnd:
         """Sends what waits, until the outbox is closed or nobody takes it."""
+        pace = ClientPace(self._settings.slow_client_seconds)
         try:
             while (frame := await self._outbox.take()) is not None:
-                async with asyncio.timeout(self._settings.slow_client_seconds):
-                    await self._websocket.send_text(frame.text)
+                sending = self._websocket.send_text(frame.text)
+                await pace.send(sending, frame.ticks / TICKS_PER_SECOND)
                 if frame.item is not None:
                     self._session.tell(SoundSent(frame.item, frame.ticks))
             closing = self._outbox.closing
             assert closing is not None
-            async with asyncio.timeout(self._settings.slow_client_seconds):
-                await self._websocket.close(closing.code, closing.reason)
-        except TimeoutError:
+            await pace.send(self._websocket.close(closing.code, closing.reason))
+        except SlowClientError:
             return SocketEnd.SLOW_CLIENT
         except (WebSocketDisconnect, RuntimeError):
             return SocketEnd.DISCONNECTED

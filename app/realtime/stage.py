@@ -9,6 +9,7 @@ from app.realtime.journal import Journal
 from app.realtime.outbox import Outbox
 from app.realtime.output import ServerEvent
 from app.realtime.playback import Playback
+from app.timeline import TraceContext
 
 
 class Stage:
@@ -20,6 +21,7 @@ class Stage:
         playback: How much of the last answer was heard.
         outbox: What waits for the socket that serves the session now.
         journal: What was sent, for a client that comes back; None where it cannot.
+        trace: The trace that its client says it belongs to.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class Stage:
         self.playback = playback
         self.outbox = outbox
         self.journal: Journal | None = None
+        self.trace = TraceContext()
 
     def send(self, *events: ServerEvent) -> None:
         """Puts events where the socket takes them from."""

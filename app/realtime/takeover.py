@@ -60,7 +60,10 @@ def socket_lost(session: Session, lost: SocketLost) -> None:
     if lost.outbox is not session.stage.outbox:
         return  # another socket has taken the session over
     if session.resume_token is None or lost.left:
-        session.close(1000, "the client left", orderly=False)
+        if lost.slow:
+            session.end_slow_client()
+        else:
+            session.close(1000, "the client left", orderly=False)
         return
     session.stage.outbox = session.new_outbox()
     seconds = session.services.settings.realtime_resume_seconds

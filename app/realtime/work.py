@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -12,9 +13,11 @@ import numpy as np
 from app.audio.wire_formats import WireEncoder, WireFormat
 from app.audio.worker import CodecPool, StreamEncoder
 from app.engine_port import SpeechEngine
+from app.metrics import Outcome
 from app.realtime.closing import surely_closing
 from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone
 from app.realtime.outbox import Outbox
+from app.timeline import Endpoint, Timelines, TraceContext
 from engine import (
     AudioPayload,
     Chunk,
@@ -37,6 +40,8 @@ class WorkOrder:
         request: What the engine is asked.
         engine: The engine.
         codecs: The threads that convert sound.
+        timelines: Where its times are kept.
+        trace: The trace that it belongs to.
         output_format: What the client hears.
         outbox: Gives the outbox of the socket that serves the session now.
         tell: Takes what was made; called on the event loop.
@@ -45,6 +50,8 @@ class WorkOrder:
     request: OmniRequest
     engine: SpeechEngine
     codecs: CodecPool
+    timelines: Timelines
+    trace: TraceContext
     output_format: WireFormat
     outbox: Callable[[], Outbox]
     tell: Callable[[Told], None]
@@ -57,6 +64,7 @@ class ResponseWork:
         """Nothing happens before `run`."""
         self._order = order
         self._response_id = order.request.request_id
+        self._record = order.timelines.open(order.request, Endpoint.REALTIME, trace=order.trace)
         self._usage: UsagePayload | None = None
         rate = order.engine.description.sample_rate
         encoder = WireEncoder(rate, order.output_format)
@@ -65,21 +73,30 @@ class ResponseWork:
 
     async def run(self) -> None:
         """Asks the engine and tells what it makes, piece by piece, as the client takes it."""
+        outcome = Outcome.CANCELLED
         try:
             error = await self._make()
+            outcome = Outcome.COMPLETED if error is None else Outcome.of_error(error.code)
         except EngineError as failure:
             error = failure.error
+            outcome = Outcome.of_error(error.code)
         finally:
             self._encoder.discard()
+            self._order.timelines.close(self._record, outcome)
         self._order.tell(WorkDone(self._response_id, self._usage, error))
 
     async def _make(self) -> StageError | None:
-        async with surely_closing(self._order.engine.generate(self._order.request)) as chunks:
+        request, engine = self._order.request, self._order.engine
+        # A new answer takes the place of the session's older one, if that is still being made.
+        generate = engine.generate if request.session is None else engine.replace
+        async with surely_closing(generate(request)) as chunks:
             async for chunk in chunks:
                 if chunk.error is not None:
                     return chunk.error
                 await self._pass_on(chunk)
-        await self._tell_sound(await self._encoder.finish(), AudioPayload(_NOTHING, 1))
+        with self._record.encoding():
+            rest = await self._encoder.finish()
+        await self._tell_sound(rest, AudioPayload(_NOTHING, 1))
         return None
 
     async def _pass_on(self, chunk: Chunk[Any]) -> None:
@@ -92,7 +109,8 @@ class ResponseWork:
             case UsagePayload():
                 self._usage = payload
             case AudioPayload():
-                data = await self._encoder.encode(payload.samples)
+                with self._record.encoding():
+                    data = await self._encoder.encode(payload.samples)
                 await self._tell_sound(data, payload)
             case _:
                 pass
@@ -103,8 +121,11 @@ class ResponseWork:
         # The engine makes no more than the client takes: it is asked for the next chunk only after
         # there is room for this one.
         outbox = self._order.outbox()
+        began = time.monotonic()
         await outbox.room()
+        self._record.blocked += time.monotonic() - began
         outbox.reserve(len(data))
+        self._record.sent()
         self._order.tell(SoundMade(self._response_id, data, payload.words, outbox))
 
 

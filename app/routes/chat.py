@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from app.audio.encoders import open_encoder
 from app.audio.formats import AudioFormat
@@ -21,11 +22,13 @@ from app.chat.command import engine_request
 from app.chat.schema import ChatRequest, parse_chat_request
 from app.disconnect import unless_disconnected
 from app.errors import ApiError, from_engine_error
-from app.event_stream import EventStreamResponse
+from app.event_stream import Event, EventStreamResponse, PacedJSONResponse
 from app.openapi import ERROR_RESPONSES
+from app.pace import ClientPace
 from app.request_context import context_of
 from app.state import AppState, state_of
-from engine import EngineError
+from app.timeline import Endpoint, RequestRecord
+from engine import AbortReason, EngineError
 
 router = APIRouter(tags=["chat"])
 
@@ -55,18 +58,43 @@ async def create_chat_completion(
     except ClientDisconnect:
         return Response(status_code=_CLIENT_CLOSED)
     wanted = await state.codecs.run(lambda: parse_chat_request(body))
-    request_id = context_of(request).request_id
-    asked = await unless_disconnected(request, engine_request(wanted, state, request_id, tenant))
+    context = context_of(request)
+    engine_asked = engine_request(wanted, state, context.request_id, tenant)
+    asked = await unless_disconnected(request, engine_asked)
     if asked is None:
         return Response(status_code=_CLIENT_CLOSED)
+    engine = state.lifecycle.engine
     answer = Answer(wanted.model, wanted.spoken)
-    pieces = answer.pieces(state.lifecycle.engine, asked, _encoder(wanted, state))
+    record = state.timelines.open(
+        asked, Endpoint.CHAT, received=context.arrived, trace=context.trace
+    )
+    give_up = partial(engine.abort, asked.request_id, AbortReason.SLOW_CLIENT)
+    pace = ClientPace(state.settings.slow_client_seconds, give_up)
+    pieces = _recorded(
+        answer.pieces(engine, asked, _encoder(wanted, state), record), answer, record, state
+    )
     if not wanted.stream:
         whole = await unless_disconnected(request, _whole(answer, pieces))
-        return Response(status_code=_CLIENT_CLOSED) if whole is None else JSONResponse(whole)
+        if whole is None:
+            return Response(status_code=_CLIENT_CLOSED)
+        return PacedJSONResponse(whole, pace, answer.seconds)
     # The headers wait for the first piece, so that whatever fails before is an HTTP error.
     first = await unless_disconnected(request, _first(pieces))
-    return EventStreamResponse(_events(answer, first, pieces, wanted))
+    return EventStreamResponse(_events(answer, first, pieces, wanted), pace)
+
+
+async def _recorded(
+    pieces: AsyncGenerator[Piece], answer: Answer, record: RequestRecord, state: AppState
+) -> AsyncGenerator[Piece]:
+    """The same pieces; the request's record ends with them."""
+    try:
+        async with aclosing(pieces):
+            async for piece in pieces:
+                yield piece
+                if isinstance(piece, Sound):
+                    record.sent()
+    finally:
+        state.timelines.close(record, answer.outcome)
 
 
 def _encoder(wanted: ChatRequest, state: AppState) -> StreamEncoder | None:
@@ -95,15 +123,15 @@ async def _events(
     first: Piece | None,
     pieces: AsyncGenerator[Piece],
     wanted: ChatRequest,
-) -> AsyncGenerator[str]:
+) -> AsyncGenerator[Event]:
     """The answer as events; a failure in the middle is the last of them."""
     async with aclosing(pieces):
         yield _event(answer.as_chunk({"role": "assistant"}))
         if first is not None:
-            yield _event(answer.as_chunk(answer.delta(first)))
+            yield _event(answer.as_chunk(answer.delta(first)), _seconds(first))
         try:
             async for piece in pieces:
-                yield _event(answer.as_chunk(answer.delta(piece)))
+                yield _event(answer.as_chunk(answer.delta(piece)), _seconds(piece))
         except EngineError as failure:
             yield _event({"error": from_engine_error(failure).as_dict()})
             return
@@ -113,8 +141,12 @@ async def _events(
     yield _event(answer.as_chunk({}, answer.finish_reason))
     if wanted.stream_options.include_usage:
         yield _event(answer.as_usage_chunk())
-    yield "data: [DONE]\n\n"
+    yield Event("data: [DONE]\n\n")
 
 
-def _event(data: dict[str, Any]) -> str:
-    return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
+def _seconds(piece: Piece) -> float:
+    return piece.seconds if isinstance(piece, Sound) else 0.0
+
+
+def _event(data: dict[str, Any], seconds: float = 0.0) -> Event:
+    return Event(f"data: {json.dumps(data, ensure_ascii=False)}\n\n", seconds)

@@ -31,6 +31,7 @@ from app.realtime.session_config import SessionConfig
 from app.realtime.session_schema import SessionPatch, Transcription
 from app.realtime.socket import SessionSocket
 from app.realtime.wire import Wire
+from app.request_context import context_of
 from app.speech.command import check_model
 from app.state import AppState, state_of
 from engine import PipelineDescription
@@ -74,6 +75,7 @@ async def converse(websocket: WebSocket) -> None:
         return
     if resume == "1":
         session.make_resumable()
+    session.stage.trace = context_of(websocket).trace
     outbox = session.new_outbox()
     session.tell(_opened(websocket, outbox, resumed=resumed is not None))
     await SessionSocket(websocket, session, outbox).run()

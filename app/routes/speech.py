@@ -24,6 +24,7 @@ from app.speech.schema import parse_speech_request
 from app.speech.stream import SpokenStream
 from app.speech.warning import warning_for
 from app.state import AppState, state_of
+from app.timeline import Endpoint
 from engine import OmniRequest, TextInput, TextReport
 
 router = APIRouter(tags=["speech"])
@@ -101,18 +102,22 @@ def _response(
         unknown_wav_size=settings.streamed_wav_size,
     )
     stream_encoder = StreamEncoder(state.codecs, encoder, plain=command.audio_format.is_plain)
+    record = state.timelines.open(
+        omni_request, Endpoint.SPEECH, received=context.arrived, trace=context.trace
+    )
     delivery = Delivery(
-        request_id=context.request_id,
+        record=record,
         transport=command.transport,
         headers=warning_for(report.left_out),
-        arrived=context.arrived,
         slow_client_seconds=settings.slow_client_seconds,
         maximum_whole_bytes=settings.maximum_whole_bytes,
         metrics=state.metrics,
+        timelines=state.timelines,
     )
     framing: AudioFraming | EventFraming
     if command.transport is Transport.EVENTS:
         framing = EventFraming(len(command.text), with_words=command.word_timestamps)
     else:
         framing = AudioFraming(command.audio_format)
-    return SpeechResponse(SpokenStream(engine, omni_request, stream_encoder), framing, delivery)
+    stream = SpokenStream(engine, omni_request, stream_encoder, record)
+    return SpeechResponse(stream, framing, delivery)

@@ -17,8 +17,9 @@ from app.body import read_body
 from app.disconnect import unless_disconnected
 from app.ear import SAMPLE_RATE
 from app.errors import ApiError, invalid, retry_later
-from app.event_stream import EventStreamResponse
+from app.event_stream import Event, EventStreamResponse
 from app.openapi import ERROR_RESPONSES
+from app.pace import ClientPace
 from app.state import AppState, state_of
 from app.transcriptions import (
     TextFormat,
@@ -102,7 +103,8 @@ async def create_transcription(
         raise retry_later(message, "ear_unavailable", 60)
     sound = await state.codecs.run(lambda: decode_recording(wanted.recording))
     if wanted.stream:
-        return EventStreamResponse(_events(ear, sound, wanted))
+        pace = ClientPace(state.settings.slow_client_seconds)
+        return EventStreamResponse(_events(ear, sound, wanted), pace)
     segments = await unless_disconnected(request, _all(ear, sound, wanted))
     if segments is None:
         return Response(status_code=_CLIENT_CLOSED)
@@ -154,15 +156,16 @@ async def _all(ear: Ear, sound: FloatSamples, wanted: TranscriptionRequest) -> l
 
 async def _events(
     ear: Ear, sound: FloatSamples, wanted: TranscriptionRequest
-) -> AsyncGenerator[str]:
+) -> AsyncGenerator[Event]:
     segments: list[Segment] = []
     async with aclosing(_pieces(ear, sound, wanted)) as pieces:
         async for segment in pieces:
             delta = segment.text if segments else segment.text.lstrip()
             segments.append(segment)
-            yield sse({"type": "transcript.text.delta", "delta": delta})
+            yield Event(sse({"type": "transcript.text.delta", "delta": delta}))
     usage = usage_of(len(sound) / SAMPLE_RATE)
-    yield sse({"type": "transcript.text.done", "text": joined(segments), "usage": usage})
+    done = {"type": "transcript.text.done", "text": joined(segments), "usage": usage}
+    yield Event(sse(done))
 
 
 def _response(segments: list[Segment], seconds: float, wanted: TranscriptionRequest) -> Response:

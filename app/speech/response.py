@@ -16,9 +16,10 @@ from starlette.types import Message, Receive, Scope, Send
 from app.connection import ConnectionCutError, connection_of
 from app.errors import ApiError
 from app.metrics import AppMetrics, Outcome, Transport
-from app.pace import ClientPace, SlowClientError
+from app.pace import ClientPace, SlowClientError, break_off, send_whole
 from app.speech.framing import Framing
 from app.speech.stream import SpeechFailedError, SpokenStream
+from app.timeline import RequestRecord, Timelines
 
 logger = logging.getLogger(__name__)
 
@@ -34,26 +35,22 @@ class Delivery:
     """What a response needs besides the stream itself.
 
     Attributes:
-        request_id: For the log.
+        record: The request's name, when it came, and where its time goes.
         transport: How the audio travels, for the metrics.
         headers: Further response headers.
-        arrived: When the request came, on `time.perf_counter`.
         slow_client_seconds: How far the client may fall behind real time.
         maximum_whole_bytes: Largest body that is sent in one piece.
         metrics: What is counted.
+        timelines: Where the record is kept.
     """
 
-    request_id: str
+    record: RequestRecord
     transport: Transport
     headers: dict[str, str]
-    arrived: float
     slow_client_seconds: float
     maximum_whole_bytes: int
     metrics: AppMetrics
-
-
-_SLICE_BYTES = 64 << 10
-"""How much of a whole body is sent at once."""
+    timelines: Timelines
 
 
 class SpeechResponse(Response):
@@ -72,7 +69,7 @@ class SpeechResponse(Response):
         self._delivery = delivery
         self._started = False
         self._outcome: Outcome | None = None
-        self._pace = ClientPace(delivery.slow_client_seconds)
+        self._pace = ClientPace(delivery.slow_client_seconds, stream.give_up)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the response."""
@@ -96,7 +93,9 @@ class SpeechResponse(Response):
                 outcome = self._outcome or Outcome.SHUTDOWN
                 metrics.requests.labels(transport, outcome).inc()
                 metrics.audio_seconds.labels(transport).inc(self._stream.seconds)
-                logger.debug("%s ended: %s", self._delivery.request_id, outcome)
+                self._delivery.record.blocked = self._pace.blocked
+                self._delivery.timelines.close(self._delivery.record, outcome)
+                logger.debug("%s ended: %s", self._delivery.record.request_id, outcome)
 
     async def _speak(self, scope: Scope, send: Send, gone: asyncio.Task[None]) -> None:
         """Sends everything. Decides the outcome before it waits for a connection to end."""
@@ -106,10 +105,11 @@ class SpeechResponse(Response):
             self._outcome = Outcome.SLOW_CLIENT
             logger.info(
                 "%s: the client fell more than %g s behind real time; cut off.",
-                self._delivery.request_id,
+                self._delivery.record.request_id,
                 self._delivery.slow_client_seconds,
             )
-            await self._cut_off(scope, gone, deliver_rest=False)
+            break_off(scope)
+            await asyncio.wait({gone})
 
     async def _deliver(self, scope: Scope, send: Send, gone: asyncio.Task[None]) -> None:
         try:
@@ -136,6 +136,8 @@ class SpeechResponse(Response):
             await self._start(send, {"content-type": self._framing.media_type})
         body = {"type": "http.response.body", "body": data, "more_body": True}
         await self._pace.send(send(body), seconds)
+        if seconds > 0.0:
+            self._delivery.record.sent()
 
     async def _send_whole(self, send: Send) -> None:
         body = bytearray()
@@ -146,16 +148,11 @@ class SpeechResponse(Response):
                     raise _too_large(self._delivery.maximum_whole_bytes)
         headers = {"content-type": self._framing.media_type, "content-length": str(len(body))}
         await self._start(send, headers)
-        # In slices, so that a client that does not read is noticed here too.
-        seconds = self._stream.seconds * _SLICE_BYTES / len(body)
-        for start in range(0, len(body), _SLICE_BYTES):
-            data = bytes(body[start : start + _SLICE_BYTES])
-            more = start + _SLICE_BYTES < len(body)
-            message = {"type": "http.response.body", "body": data, "more_body": more}
-            await self._pace.send(send(message), seconds)
+        await send_whole(self._pace, send, bytes(body), self._stream.seconds)
+        self._delivery.record.sent()
 
     async def _start(self, send: Send, headers: dict[str, str]) -> None:
-        waited = time.perf_counter() - self._delivery.arrived
+        waited = time.monotonic() - self._delivery.record.received
         self._delivery.metrics.first_audio.labels(self._delivery.transport).observe(waited)
         message: Message = {"type": "http.response.start", "status": HTTPStatus.OK, "headers": []}
         all_headers = MutableHeaders(scope=message)
@@ -173,19 +170,18 @@ class SpeechResponse(Response):
             return
         words = self._framing.failure(error)
         if words is None:
-            await self._cut_off(scope, gone, deliver_rest=True)
+            await self._cut_off(scope, gone)
             return
         body = {"type": "http.response.body", "body": words, "more_body": False}
         await self._pace.send(send(body))
 
-    async def _cut_off(self, scope: Scope, gone: asyncio.Task[None], *, deliver_rest: bool) -> None:
-        """Breaks the connection off, so that the client sees a body without its end."""
+    async def _cut_off(self, scope: Scope, gone: asyncio.Task[None]) -> None:
+        """Ends the connection behind what was sent: the client sees a body without its end."""
         connection = connection_of(scope)
         if connection is None:
             raise ConnectionCutError("The response ended before its time.")
-        if deliver_rest:
-            connection.close()
-            await asyncio.wait({gone}, timeout=self._delivery.slow_client_seconds)
+        connection.close()
+        await asyncio.wait({gone}, timeout=self._delivery.slow_client_seconds)
         connection.abort()
         await asyncio.wait({gone})
 

@@ -12,7 +12,15 @@ from app.audio.worker import StreamEncoder
 from app.engine_port import SpeechEngine
 from app.errors import ApiError, from_engine_error, from_stage_error, internal_error
 from app.metrics import Outcome
-from engine import AudioPayload, Chunk, EngineError, OmniRequest, WordTiming
+from app.timeline import RequestRecord
+from engine import (
+    AbortReason,
+    AudioPayload,
+    Chunk,
+    EngineError,
+    OmniRequest,
+    WordTiming,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +67,7 @@ class SpokenStream:
         engine: SpeechEngine,
         request: OmniRequest,
         encoder: StreamEncoder,
+        record: RequestRecord,
         *,
         may_be_silent: bool = False,
     ) -> None:
@@ -68,6 +77,7 @@ class SpokenStream:
             engine: Who speaks.
             request: What to speak.
             encoder: What makes bytes of it.
+            record: Where the time that takes is noted.
             may_be_silent: Whether no sound at all is a good end too, as for a text that was
                 ended before anything was written.
         """
@@ -75,6 +85,7 @@ class SpokenStream:
         self._engine = engine
         self._request = request
         self._encoder = encoder
+        self._record = record
         self._may_be_silent = may_be_silent
 
     async def pieces(self) -> AsyncGenerator[Piece]:
@@ -96,7 +107,9 @@ class SpokenStream:
                     raise RuntimeError("The engine's stream ended without a final chunk.")
             if self.seconds == 0.0 and not self._may_be_silent:
                 raise SpeechFailedError(_no_sound(), Outcome.FAILED)
-            yield Piece(await self._encoder.finish())
+            with self._record.encoding():
+                rest = await self._encoder.finish()
+            yield Piece(rest)
         except EngineError as failure:
             raise SpeechFailedError(
                 from_engine_error(failure), Outcome.of_error(failure.error.code)
@@ -109,6 +122,10 @@ class SpokenStream:
         finally:
             self._encoder.discard()
 
+    async def give_up(self) -> None:
+        """Ends the request in the engine, since its client is too slow."""
+        await self._engine.abort(self._request.request_id, AbortReason.SLOW_CLIENT)
+
     async def _encode(self, chunk: Chunk[AudioPayload]) -> Piece:
         if chunk.error is not None:
             raise SpeechFailedError(
@@ -117,7 +134,8 @@ class SpokenStream:
         payload = chunk.payload
         if payload is None:
             return Piece(b"")
-        data = await self._encoder.encode(payload.samples)
+        with self._record.encoding():
+            data = await self._encoder.encode(payload.samples)
         self.seconds += payload.seconds
         return Piece(data, payload.words, payload.seconds)
 

@@ -22,6 +22,7 @@ from app.text_stream.events import SessionOptions, binary_audio, server_event
 from app.text_stream.flushes import Flush, FlushTracker
 from app.text_stream.options import ContextOptions
 from app.text_stream.outbox import Outbox, Outgoing
+from app.timeline import Endpoint, TraceContext
 from engine import OmniRequest, TextInput
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ class SpeechContext:
         engine: SpeechEngine,
         outbox: Outbox,
         tenant: str,
+        trace: TraceContext,
     ) -> None:
         """Nothing is spoken before `run`."""
         self.options = options
@@ -70,16 +72,20 @@ class SpeechContext:
         self._ending: Outgoing | None = None
         self._task: asyncio.Task[None] | None = None
         self._outcome = Outcome.DISCONNECTED
-        self._stream = self._open_stream(tenant)
+        self._request = self._engine_request(tenant)
+        self.record = state.timelines.open(self._request, Endpoint.TEXT_STREAM, trace=trace)
+        self._stream = self._open_stream()
 
-    def _open_stream(self, tenant: str) -> SpokenStream:
-        request = OmniRequest(
+    def _engine_request(self, tenant: str) -> OmniRequest:
+        return OmniRequest(
             request_id=new_identifier("ctx"),
             text=self._text,
             parameters=self.options.parameters,
             tenant=tenant,
             deadline=self._app.settings.request_deadline_seconds,
         )
+
+    def _open_stream(self) -> SpokenStream:
         encoder = open_encoder(
             self.options.audio_format,
             self._engine.description.sample_rate,
@@ -88,8 +94,9 @@ class SpeechContext:
         plain = self.options.audio_format.is_plain
         return SpokenStream(
             self._engine,
-            request,
+            self._request,
             StreamEncoder(self._app.codecs, encoder, plain=plain),
+            self.record,
             may_be_silent=True,
         )
 
@@ -149,6 +156,11 @@ class SpeechContext:
             self.state = ContextState.CANCELLED
             self._task.cancel()
 
+    async def give_up(self) -> None:
+        """Ends the request in the engine, since the client is too slow."""
+        self._outcome = Outcome.SLOW_CLIENT
+        await self._stream.give_up()
+
     def _check_open(self) -> None:
         if self.state is not ContextState.OPEN:
             raise self._not_active()
@@ -174,6 +186,7 @@ class SpeechContext:
             self._text.close()
             metrics.requests.labels(Transport.WEBSOCKET, self._outcome).inc()
             metrics.audio_seconds.labels(Transport.WEBSOCKET).inc(self._stream.seconds)
+            self._app.timelines.close(self.record, self._outcome)
 
     async def _speak_to_the_end(self) -> None:
         try:
@@ -209,7 +222,10 @@ class SpeechContext:
             else:
                 audio = to_base64(piece.data)
                 frame = server_event("audio.delta", context_id=name, audio=audio)
+            began = time.monotonic()
             await self._outbox.put_audio(name, frame, piece.seconds)
+            self.record.blocked += time.monotonic() - began
+            self.record.sent()
             self._note_first_audio()
         self._tell_flushed(self._flushes.advance(piece.words, self._stream.seconds))
 

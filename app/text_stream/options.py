@@ -53,11 +53,12 @@ def resolve_options(
     )
 
 
-def created_event(options: ContextOptions) -> str:
+def created_event(options: ContextOptions, request_id: str) -> str:
     """The event that acknowledges a new context, with everything as it will be used."""
     return server_event(
         "context.created",
         context_id=options.context_id,
+        request_id=request_id,
         voice=options.parameters.voice,
         speed=options.parameters.speed,
         response_format=options.audio_format,

@@ -10,11 +10,11 @@ from enum import Enum
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.audio.formats import OUTPUT_SAMPLE_RATE
-from app.connection import connection_of
 from app.engine_port import SpeechEngine
 from app.errors import ApiError, from_engine_error, invalid
 from app.identifiers import new_identifier
-from app.pace import ClientPace, SlowClientError
+from app.pace import ClientPace, SlowClientError, break_off
+from app.request_context import context_of
 from app.state import AppState
 from app.text_stream.context import SpeechContext
 from app.text_stream.events import (
@@ -104,9 +104,7 @@ class TextStreamSession:
         if end is SessionEnd.DISCONNECTED:
             return
         if end is SessionEnd.SLOW_CLIENT:
-            connection = connection_of(self._websocket.scope)
-            if connection is not None:
-                connection.abort()  # a close frame would only wait behind what it does not read
+            break_off(self._websocket.scope)
             return
         await self._cancel_contexts()
         if end is SessionEnd.ASKED:
@@ -227,10 +225,16 @@ class TextStreamSession:
             raise invalid("context_id", message, "too_many_contexts")
         options = resolve_options(event, context_id, self._engine.description, self._settings)
         context = SpeechContext(
-            options, self._options, self._state, self._engine, self._outbox, self._tenant
+            options,
+            self._options,
+            self._state,
+            self._engine,
+            self._outbox,
+            self._tenant,
+            context_of(self._websocket).trace,
         )
         self._contexts[context_id] = context
-        self._outbox.put(context_id, created_event(options))
+        self._outbox.put(context_id, created_event(options, context.record.request_id))
         task = context.start()
         self._tasks.add(task)
         task.add_done_callback(lambda ended: self._forget(context_id, ended))
@@ -246,7 +250,7 @@ class TextStreamSession:
 
     async def _write(self) -> SessionEnd:
         """Sends what waits in the outbox, until it is finished or nobody takes it."""
-        pace = ClientPace(self._settings.slow_client_seconds)
+        pace = ClientPace(self._settings.slow_client_seconds, self._give_up)
         while (frame := await self._outbox.take()) is not None:
             if isinstance(frame.data, str):
                 sending = self._websocket.send_text(frame.data)
@@ -262,6 +266,9 @@ class TextStreamSession:
             frame.sent.set()
             self._activity.note()
         return SessionEnd.ASKED
+
+    async def _give_up(self) -> None:
+        await asyncio.gather(*(context.give_up() for context in self._contexts.values()))
 
     def _session_event(self, event_type: str) -> str:
         return server_event(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from engine import (
+    AbortReason,
     AudioPayload,
     Chunk,
     EngineHealth,
@@ -21,6 +23,7 @@ from engine import (
     PipelineDescription,
     StageError,
     StageStatus,
+    StageTimes,
     TextInput,
     TextReport,
     VoiceDescription,
@@ -61,6 +64,7 @@ class HummingEngine:
     requests: list[OmniRequest] = field(default_factory=list)
     closed: bool = False
     healthy: bool = True
+    aborted: list[tuple[str, AbortReason]] = field(default_factory=list)
 
     @classmethod
     async def start(cls, _progress: Callable[[str], None]) -> HummingEngine:
@@ -75,8 +79,9 @@ class HummingEngine:
         status = StageStatus.READY if self.healthy else StageStatus.FAILED
         return EngineHealth(self.healthy, {"hum": status}, len(self.live), 0)
 
-    async def abort(self, request_id: str) -> None:
+    async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
         self.live.discard(request_id)
+        self.aborted.append((request_id, reason))
 
     async def end_session(self, session: str) -> None:
         pass
@@ -87,11 +92,30 @@ class HummingEngine:
     async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
         self.requests.append(request)
         self.live.add(request.request_id)
+        times = request.times
+        times.arrived = times.admitted = times.opened = time.monotonic()
+        stage = times.stages["hum"] = StageTimes()
+        stage.offer(times.opened)
+        began = times.opened
         try:
             async for chunk in self._hum(request):
+                now = time.monotonic()
+                stage.step(began, now)
+                if chunk.payload is not None:
+                    stage.first_output = stage.first_output or now
+                    times.first_audio = times.first_audio or now
+                    times.audio_seconds += chunk.payload.seconds
+                if chunk.final:
+                    stage.end(now)
+                    times.ended = now
+                    times.error = None if chunk.error is None else chunk.error.code
                 yield chunk
+                began = time.monotonic()
         finally:
             self.live.discard(request.request_id)
+
+    def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
+        return self.generate(request)
 
     async def _hum(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
         seq = 0
@@ -117,8 +141,8 @@ class HummingEngine:
 
 def _hummed(request: OmniRequest, text: str, start: int, index: int) -> AudioPayload:
     pitch = 150.0 if request.parameters.voice == "low" else 300.0
-    time = (np.arange(WORD_SAMPLES) + index * WORD_SAMPLES) / RATE
-    samples = (0.5 * np.sin(2 * np.pi * pitch * time)).astype(np.float32)
+    at = (np.arange(WORD_SAMPLES) + index * WORD_SAMPLES) / RATE
+    samples = (0.5 * np.sin(2 * np.pi * pitch * at)).astype(np.float32)
     seconds = WORD_SAMPLES / RATE
     word = WordTiming(text, start, start + len(text), index * seconds, (index + 1) * seconds)
     return AudioPayload(samples, RATE, (word,))

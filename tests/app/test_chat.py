@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
+import json
+import re
+import socket
 import time
 from collections.abc import Generator
 from typing import Any
@@ -137,6 +141,38 @@ def test_clients_that_leave_stop_the_engine() -> None:
             time.sleep(0.02)
         assert engine.live == set()
         assert engine.words_made < 40
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_client_that_stops_reading_is_cut_off(stream: bool) -> None:
+    engine = RoteEngine()
+    limits = {"slow_client_seconds": 0.3, "socket_send_buffer_bytes": 8192}
+    messages = [{"role": "user", "content": "LONG"}]
+    voice = {"voice": "alloy", "format": "pcm16"}
+    asked = {**HEARD, "messages": messages, "audio": voice, "stream": stream}
+    with (
+        serving(engine, ear=False, write_buffer_bytes=8192, **limits) as running,  # type: ignore[arg-type]
+        socket.socket() as raw,
+    ):
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        raw.connect(("127.0.0.1", int(running.base_url.rpartition(":")[2])))
+        body = json.dumps(asked).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}"
+        raw.sendall(head.encode() + b"\r\n\r\n" + body)
+        request_id = re.search(rb"x-request-id: (\S+)", raw.recv(1024).lower())
+        assert request_id is not None
+        name = request_id[1].decode()
+        deadline = time.monotonic() + 15
+        while name not in engine.ended_for and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert engine.ended_for == {name: "slow_client"}
+        raw.settimeout(5)
+        rest = bytearray()
+        with contextlib.suppress(ConnectionResetError):
+            while data := raw.recv(1 << 16):
+                rest += data
+        assert not rest.endswith(b"]\n\n\r\n0\r\n\r\n"), "it does not look complete"
+        assert len(rest) < 300_000
 
 
 def test_speech_in_a_message_is_understood() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import socket
 import time
 from collections.abc import Callable, Generator
@@ -356,6 +357,17 @@ def test_cancelling_does_not_wait_behind_audio_that_nobody_took() -> None:
 
 
 class TestAccess:
+    def test_a_refused_upgrade_is_no_error_of_the_servers(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with serving(api_keys="first") as running:
+            for path in (PATH, "/v1/realtime", "/v1/live/sessions"):
+                with pytest.raises(InvalidStatus) as raised:
+                    connect(running.websocket_url + path)
+                assert raised.value.response.status_code == 401
+            assert httpx.get(f"{running.base_url}/health").status_code == 200
+        assert [r.getMessage() for r in caplog.records if r.levelno >= logging.WARNING] == []
+
     def test_keys_in_header_or_subprotocol(self) -> None:
         with serving(api_keys="first") as running:
             with pytest.raises(InvalidStatus) as raised, _talk(running):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +13,7 @@ import numpy as np
 from prometheus_client import CollectorRegistry
 
 from engine import (
+    AbortReason,
     AudioPayload,
     Chat,
     Chunk,
@@ -61,6 +64,10 @@ class RoteEngine:
     most_live: int = 0
     words_made: int = 0
     aborted: list[str] = field(default_factory=list)
+    ended_for: dict[str, AbortReason] = field(default_factory=dict)
+    newest: dict[str, str] = field(default_factory=dict)
+    """By session."""
+    replaced: int = 0
 
     @classmethod
     async def start(cls, _progress: Callable[[str], None]) -> RoteEngine:
@@ -72,14 +79,28 @@ class RoteEngine:
     def health(self) -> EngineHealth:
         return EngineHealth(True, {"rote": StageStatus.READY}, len(self.live), 0)
 
-    async def abort(self, request_id: str) -> None:
+    async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
         self.live.discard(request_id)
+        self.ended_for[request_id] = reason
 
     async def end_session(self, session: str) -> None:
         pass
 
     async def close(self) -> None:
         pass
+
+    async def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
+        assert request.session is not None
+        self.replaced += 1
+        older = self.newest.get(request.session)
+        self.newest[request.session] = request.request_id
+        if older is not None:
+            self.ended_for.setdefault(older, AbortReason.REPLACED)
+            while older in self.live:  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        async with contextlib.aclosing(self.generate(request)) as chunks:
+            async for chunk in chunks:
+                yield chunk
 
     async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
         self.requests.append(request)
@@ -88,6 +109,9 @@ class RoteEngine:
         finished = False
         try:
             async for chunk in self._answer(request):
+                if request.request_id in self.ended_for:
+                    yield _ended(chunk, self.ended_for[request.request_id])
+                    return
                 yield chunk
             finished = True
         finally:
@@ -163,3 +187,8 @@ def _sound(request: OmniRequest, number: int, timing: WordTiming) -> AudioPayloa
     pitch = 150.0 if request.parameters.voice == "low" else 300.0
     samples = (0.3 * np.sin(2 * np.pi * pitch * time)).astype(np.float32)
     return AudioPayload(samples, RATE, (timing,))
+
+
+def _ended(chunk: Chunk[Any], reason: AbortReason) -> Chunk[Any]:
+    error = StageError(reason.code, "It was ended.")
+    return dataclasses.replace(chunk, payload=None, final=True, error=error)

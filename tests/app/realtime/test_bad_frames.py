@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from typing import Any
 
 import pytest
 import websockets
 
+from engine import AbortReason
 from tests.app.realtime.conversing import Talk, talking
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
@@ -150,8 +152,16 @@ async def test_unpadded_base64_is_taken(rote: Serving) -> None:
 
 async def test_a_client_that_never_reads_is_cut_off() -> None:
     engine = RoteEngine()
-    with serving(engine, ear=False, slow_client_seconds=0.5, realtime_queue_bytes=8192) as running:  # type: ignore[arg-type]
+    limits = {
+        "slow_client_seconds": 0.5,
+        "realtime_queue_bytes": 8192,
+        "socket_send_buffer_bytes": 8192,
+        "write_buffer_bytes": 8192,
+    }
+    with serving(engine, ear=False, **limits) as running:  # type: ignore[arg-type]
         async with talking(running.websocket_url) as talk:
+            raw = talk.socket.transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             talk.socket.transport.pause_reading()
             for _ in range(20):
                 await talk.say("LONG " * 200)
@@ -162,6 +172,7 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
                 await asyncio.sleep(0.05)
             assert running.realtime_sessions() == 0
             assert engine.live == set()
+            assert AbortReason.SLOW_CLIENT in engine.ended_for.values()
         assert engine.words_made < 500, "the engine went on for a client that does not read"
 
 

@@ -28,6 +28,7 @@ from app.realtime.services import Services
 from app.realtime.session import Session
 from app.realtime.session_config import SessionConfig
 from app.settings import Settings
+from app.timeline import Timelines
 from tests.app.realtime.conversing import check
 from tests.app.realtime.doubles import RoteEngine
 
@@ -81,6 +82,7 @@ class Walk:
             self.engine,
             CodecPool(1),
             RealtimeMetrics(CollectorRegistry()),
+            Timelines(8),
             ear=None,
         )
         self.session = Session(services, SessionConfig("rote", "low"), "")
