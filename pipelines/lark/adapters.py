@@ -11,6 +11,7 @@ import torch
 from engine.adapter import FeedRows, GenerationInput, StepOutput
 from engine.chunk import TextPayload, WordTiming
 from pipelines.lark.codec import FRAME_RATE, Codec, CodecState
+from pipelines.lark.stretch import split_speed
 from pipelines.lark.text import Phonemizer, Phrase, SpeechReader, Word
 
 
@@ -108,7 +109,9 @@ class CodesToFrames:
     def __init__(self, codec: Codec, speed: float) -> None:
         """Makes an adapter at the beginning of a response."""
         self._codec = codec
-        self._state = CodecState(speed)
+        own, shortening = split_speed(speed)
+        self._state = CodecState(own)
+        self._frames_a_second = FRAME_RATE * shortening
         self._inputs: deque[GenerationInput] = deque()
         self._frames = 0
         self._word: Word | None = None
@@ -151,5 +154,5 @@ class CodesToFrames:
         word, self._word = self._word, None
         if word is None:
             return ()
-        start, end = self._word_start / FRAME_RATE, self._frames / FRAME_RATE
+        start, end = (count / self._frames_a_second for count in (self._word_start, self._frames))
         return (WordTiming(word.text, word.start, word.end, start, end),)

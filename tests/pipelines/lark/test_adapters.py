@@ -12,6 +12,7 @@ from engine.adapter import FeedRows, StepOutput
 from pipelines.lark.adapters import CodesToFrames, Tag, TextToPhonemes
 from pipelines.lark.decoder import load_code2wav
 from pipelines.lark.pipeline import LOOKAHEAD, WEIGHTS
+from pipelines.lark.stretch import split_speed
 from pipelines.lark.text import Phonemizer, Word
 
 TEXT = "Dr. Smith paid $12.50, twice! Yes."
@@ -104,7 +105,7 @@ def timed(rows: FeedRows, speed: float) -> tuple[list[WordTiming], float]:
             words.extend(made.words)
     adapter.close()
     assert adapter.finished
-    return words, frames / 80
+    return words, frames / 80 / split_speed(speed)[1]
 
 
 def test_every_written_word_is_timed_once_verbatim_and_in_order(phonemizer: Phonemizer) -> None:
