@@ -7,6 +7,7 @@ with `slow_client`, and its connection is broken off, since nothing that is sent
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 
@@ -25,10 +26,11 @@ class SlowClientError(Exception):
 class ClientPace:
     """Ends a client that reads slower than real time by more than a limit.
 
-    Only the time that sends were blocked counts against a client, and each second of audio that it
-    took counts for it. So a player that takes much at once and then nothing for a while is fine,
-    a slow server is not the client's fault, and a client that stops reading, or reads at half
-    speed for long, is ended.
+    A player is simulated that plays what the client took. Only the time counts in which sends were
+    blocked and that player had nothing left to play. So a client that takes much at once and then
+    nothing for a while is fine, a slow server is not the client's fault, and a client that stops
+    reading, or reads at half speed for long, is ended. Audio that it takes faster than it is
+    played makes good for what it was behind.
 
     Attributes:
         blocked: Seconds that sends were blocked, in all.
@@ -43,13 +45,15 @@ class ClientPace:
         """
         self._limit = limit
         self._give_up = give_up
-        self._taken = 0.0
+        self._behind = 0.0
+        self._played_until = -math.inf
         self.blocked = 0.0
 
     @property
     def allowance(self) -> float:
         """How many seconds the next send may be blocked."""
-        return self._limit + self._taken - self.blocked
+        unplayed = max(0.0, self._played_until - time.monotonic())
+        return self._limit - self._behind + unplayed
 
     async def send(self, sending: Awaitable[None], seconds: float = 0.0) -> None:
         """Waits for a send.
@@ -66,12 +70,18 @@ class ClientPace:
             async with asyncio.timeout(max(0.0, self.allowance)):
                 await sending
         except TimeoutError:
-            self.blocked += time.monotonic() - began
+            self._note(began, 0.0)
             if self._give_up is not None:
                 await self._give_up()
             raise SlowClientError from None
-        self.blocked += time.monotonic() - began
-        self._taken += seconds
+        self._note(began, seconds)
+
+    def _note(self, began: float, seconds: float) -> None:
+        now = time.monotonic()
+        self.blocked += now - began
+        self._behind += max(0.0, now - max(began, self._played_until))
+        self._behind -= min(self._behind, max(0.0, seconds - (now - began)))
+        self._played_until = max(now, self._played_until) + seconds
 
 
 def break_off(scope: Scope) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from app.connection import connection_of
+from app.audio.wire_formats import TICKS_PER_SECOND
 from app.live.projection import Event, Projection, error_of, live_event
 from app.live.schema import (
     InputAppend,
@@ -19,6 +19,7 @@ from app.live.schema import (
     SessionClose,
     parse_live_event,
 )
+from app.pace import ClientPace, SlowClientError, break_off
 from app.realtime.client_events import AudioAppend, ItemCreate
 from app.realtime.commands import sound_of
 from app.realtime.failure import EventError
@@ -50,6 +51,8 @@ class LiveSocket:
         self._projection = projection
         self._settings = session.services.settings
         self._muted = False
+        self._slow = False
+        self._pace = ClientPace(session.services.settings.slow_client_seconds)
         self._sending = asyncio.Lock()
 
     async def run(self, client_event_id: str | None) -> None:
@@ -59,24 +62,29 @@ class LiveSocket:
             client_event_id: What the client called its `session.start`.
         """
         started = self._projection.resource(self._wire())
-        await self._send(live_event("session.started", client_event_id, session=started))
-        reader = asyncio.create_task(self._read(), name="live reader")
-        writer = asyncio.create_task(self._write(), name="live writer")
+        hello = live_event("session.started", client_event_id, session=started)
+        tasks: list[asyncio.Task[None]] = []
         try:
+            await self._send(hello)
+            reader = asyncio.create_task(self._read(), name="live reader")
+            writer = asyncio.create_task(self._write(), name="live writer")
+            tasks += [reader, writer]
             await asyncio.wait({reader, writer}, return_when=asyncio.FIRST_COMPLETED)
             if writer.done() and not reader.done():
                 writer.result()
                 await self._end(self._outbox.closing)
-        except TimeoutError:
-            connection = connection_of(self._websocket.scope)
-            if connection is not None:
-                connection.abort()
+            elif reader.done():
+                reader.result()
+        except SlowClientError:
+            logger.info("%s: the client reads too slowly; cut off.", self._session.id)
+            self._slow = True
+            break_off(self._websocket.scope)
         finally:
-            for task in (reader, writer):
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(reader, writer, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             self._outbox.close(Closing(1000, "the client left", orderly=False))
-            self._session.tell(SocketLost(self._outbox))
+            self._session.tell(SocketLost(self._outbox, slow=self._slow))
 
     async def _end(self, closing: Closing | None) -> None:
         """Says goodbye where the server ends the session."""
@@ -144,8 +152,10 @@ class LiveSocket:
                 await self._until_due()
             if not self._outbox.take_if_next(frame):
                 continue
+            seconds = frame.ticks / TICKS_PER_SECOND
             for event in self._projection.project(frame):
-                await self._send(event)
+                await self._send(event, seconds)
+                seconds = 0.0
             if frame.item is not None:
                 self._session.tell(SoundSent(frame.item, frame.ticks))
 
@@ -171,12 +181,13 @@ class LiveSocket:
 
     async def _send_silence(self, seconds: float) -> None:
         for event in self._projection.silence(seconds):
-            await self._send(event)
+            await self._send(event, seconds)
+            seconds = 0.0
 
-    async def _send(self, event: Event) -> None:
+    async def _send(self, event: Event, seconds: float = 0.0) -> None:
         try:
-            async with self._sending, asyncio.timeout(self._settings.slow_client_seconds):
-                await self._websocket.send_json(event)
+            async with self._sending:
+                await self._pace.send(self._websocket.send_json(event), seconds)
         except (WebSocketDisconnect, RuntimeError):
             logger.debug("%s: the client left.", self._session.id)
 

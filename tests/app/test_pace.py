@@ -69,4 +69,26 @@ async def test_a_slow_server_is_not_the_clients_fault(clock: Clock) -> None:
     pace = ClientPace(10)
     clock.now += 1000
     await pace.send(clock.blocked(0.01), seconds=1)
-    assert pace.allowance == pytest.approx(10.99)
+    assert pace.allowance == pytest.approx(11)
+
+
+@pytest.mark.asyncio
+async def test_what_was_played_long_ago_buys_no_time(clock: Clock) -> None:
+    pace = ClientPace(10)
+    for _ in range(3600):
+        await pace.send(clock.blocked(0.0), seconds=1)
+        clock.now += 1
+    assert pace.allowance == pytest.approx(10)
+
+
+@pytest.mark.asyncio
+async def test_who_catches_up_is_forgiven(clock: Clock) -> None:
+    pace = ClientPace(10)
+    await pace.send(clock.blocked(8), seconds=0)
+    assert pace.allowance == pytest.approx(2)
+    for _ in range(6):
+        await pace.send(clock.blocked(0.0), seconds=1)
+        clock.now += 1
+    assert pace.allowance == pytest.approx(8)
+    clock.now += 100
+    assert pace.allowance == pytest.approx(8)
