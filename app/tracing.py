@@ -112,7 +112,7 @@ class _Trace:
         for name, stage in times.stages.items():
             self._child(f"stage.{name}", stage.first_input, stage.ended, _attributes(stage))
         self._child("first_audio", record.received, times.first_audio)
-        sending = {
+        sending: dict[str, AttributeValue] = {
             "antiphon.encode_seconds": record.encode,
             "antiphon.send_blocked_seconds": record.blocked,
         }

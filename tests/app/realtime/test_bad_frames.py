@@ -173,6 +173,7 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
             assert running.realtime_sessions() == 0
             assert engine.live == set()
             assert AbortReason.SLOW_CLIENT in engine.ended_for.values()
+            talk.socket.transport.abort()  # it would wait for an answer to its goodbye
         assert engine.words_made < 500, "the engine went on for a client that does not read"
 
 
