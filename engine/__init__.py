@@ -24,6 +24,7 @@ from engine.errors import (
 )
 from engine.pipeline_config import describe_pipeline
 from engine.request import (
+    AudioContent,
     Chat,
     ChatMessage,
     EngineHealth,
@@ -41,6 +42,7 @@ from engine.timeline import RequestTimes, StageTimes
 
 __all__ = [
     "AbortReason",
+    "AudioContent",
     "AudioPayload",
     "Chat",
     "ChatMessage",

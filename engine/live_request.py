@@ -274,4 +274,6 @@ def _open_edge(
     edge: EdgeConfig, connector: OmniConnector, request_id: str, epoch: int
 ) -> ChunkTransferAdapter:
     key = EdgeKey(request_id, epoch, edge.source, edge.target)
-    return ChunkTransferAdapter(connector, key, edge.capacity, edge.reserve, edge.cost)
+    return ChunkTransferAdapter(
+        connector, key, edge.capacity, edge.reserve, edge.cost, carries=edge.carries
+    )

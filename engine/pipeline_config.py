@@ -59,6 +59,7 @@ class EdgeConfig:
         reserve: The largest cost of one chunk.
         cost: A payload's cost.
         routes: The routes that lead over this edge.
+        carries: The types of payload that travel here; None: all that the source makes.
     """
 
     source: str
@@ -68,6 +69,7 @@ class EdgeConfig:
     reserve: int
     cost: Callable[[Any], int]
     routes: tuple[str, ...] = ("speech",)
+    carries: tuple[type, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from engine.chunk import TextPayload
 from engine.errors import InvalidRequestError
 from engine.timeline import RequestTimes
@@ -175,6 +178,19 @@ class ToolCall:
     arguments: str
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class AudioContent:
+    """Sound in a message, for Thinkers that hear. It is itself and equals no other.
+
+    Attributes:
+        samples: float32 in [-1, 1], mono, shape [samples]; nobody changes them.
+        sample_rate: Samples a second.
+    """
+
+    samples: npt.NDArray[np.float32]
+    sample_rate: int = 16_000
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of a conversation.
@@ -182,6 +198,7 @@ class ChatMessage:
     Attributes:
         role: Who speaks.
         text: What is said, or a tool's result.
+        sounds: What is heard before the text is read; only where the pipeline hears.
         tool_calls: Calls that an assistant's message asked for.
         tool_call_id: The call that a tool's message answers.
     """
@@ -190,6 +207,7 @@ class ChatMessage:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    sounds: tuple[AudioContent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +314,7 @@ class PipelineDescription:
         sample_rate: Samples a second of the audio chunks.
         word_timings: Whether audio chunks carry word timings.
         routes: The ways that requests may take.
+        hears: Whether the Thinker takes the user's sound itself, as `ChatMessage.sounds`.
     """
 
     name: str
@@ -304,6 +323,7 @@ class PipelineDescription:
     sample_rate: int
     word_timings: bool
     routes: tuple[str, ...] = ("speech",)
+    hears: bool = False
 
 
 class StageStatus(StrEnum):

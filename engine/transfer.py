@@ -41,6 +41,7 @@ class ChunkTransferAdapter:
         sent: Sum of the costs that were sent; written by the producer.
         taken: Sum of the costs that were taken; written by the consumer.
         starved: Whether the producer waits for credit and wants to be woken.
+        carries: The types of payload that travel here; None: all.
     """
 
     connector: OmniConnector
@@ -52,6 +53,7 @@ class ChunkTransferAdapter:
     sent: int = 0
     taken: int = 0
     starved: bool = False
+    carries: tuple[type, ...] | None = None
     _next_sent: int = 0
     _next_taken: int = 0
     _final_taken: bool = False
@@ -85,7 +87,7 @@ class ChunkTransferAdapter:
         return self.has_credit
 
     def send(self, payload: Any | None, *, final: bool = False) -> None:
-        """Sends the next chunk.
+        """Sends the next chunk; a payload that does not travel here is left out.
 
         Raises:
             RuntimeError: The edge has ended: exactly one chunk is final (invariant 4).
@@ -94,6 +96,10 @@ class ChunkTransferAdapter:
             return
         if self.state is TransferState.ENDED:
             raise RuntimeError(f"The stream {self.key} has ended; nothing can follow.")
+        if self.carries is not None and not isinstance(payload, self.carries):
+            if not final:
+                return
+            payload = None
         cost = 0 if payload is None else self.cost(payload)
         chunk = self._envelope(payload, final=final, error=None)
         self._costs[chunk.seq] = cost
