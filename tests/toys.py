@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import threading
 import time
 from collections import deque
@@ -35,7 +36,7 @@ from engine.chunk import TextPayload
 from engine.deploy_config import StageDeployment
 from engine.engine import AsyncOmniEngine
 from engine.generation import GenerationItem, GenerationReplica
-from engine.orchestrator import Orchestrator
+from engine.orchestrator import Choice, Orchestrator
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -347,6 +348,21 @@ async def busy_share(engine: AsyncOmniEngine, seconds: float) -> float:
     before = time.clock_gettime(clock)
     await asyncio.sleep(seconds)
     return (time.clock_gettime(clock) - before) / seconds
+
+
+async def turns_taken(engine: AsyncOmniEngine, seconds: float) -> int:
+    """How often the engine thread looked for work in a time in which there was none."""
+    taken = itertools.count()
+    choose = Orchestrator.choose
+
+    def counted(orchestrator: Orchestrator) -> Choice | None:
+        next(taken)
+        return choose(orchestrator)
+
+    await until_idle(engine)
+    with mock.patch.object(Orchestrator, "choose", counted):
+        await asyncio.sleep(seconds)
+    return next(taken)
 
 
 async def until_idle(engine: AsyncOmniEngine) -> None:

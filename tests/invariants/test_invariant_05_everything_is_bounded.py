@@ -19,12 +19,12 @@ from tests.toys import (
     Toy,
     assert_empty,
     assert_one_terminal,
-    busy_share,
     collect,
     on_engine_thread,
     request,
     samples_of,
     sound,
+    turns_taken,
     until,
     until_idle,
 )
@@ -104,7 +104,7 @@ async def test_invariant_05_a_stalled_client_costs_no_computing(engine: AsyncOmn
     async with contextlib.aclosing(stream):
         await anext(stream)
         await until_idle(engine)
-        assert await busy_share(engine, seconds=0.3) < 0.1
+        assert await turns_taken(engine, seconds=0.3) <= 3, "it waits for credit, asleep"
 
 
 async def test_invariant_05_the_line_is_bounded_and_what_is_above_it_refused_at_once(
