@@ -1,0 +1,1 @@
+"""Tiny seeded checkpoints of real architectures, made from their references' own classes."""
