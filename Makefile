@@ -51,7 +51,7 @@ serve: setup  ## sets up, prepares the models and starts the server on 127.0.0.1
 	@$(BIN)/antiphon models fetch --for serve --for conversation
 	@exec $(BIN)/antiphon serve --host $(HOST) --port $(PORT) --pipeline $(PIPELINE) $(ARGUMENTS)
 
-test: system-packages-for-tests lint  ## installs what the tests need, then checks and tests it all
+test: system-packages-for-tests lint clients  ## installs what the tests need, then checks and tests it all
 	@$(BIN)/antiphon models fetch --for serve --for conversation --for test
 	@echo "Running the tests."
 	@PATH="$$($(BIN)/python -c $(NODE_FOLDER)):$$PATH" $(BIN)/python -m pytest $(TESTS)

@@ -215,7 +215,13 @@ def prepare_process_environment(settings: Settings) -> None:
         "TORCH_CPP_LOG_LEVEL": "ERROR",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    if not _names_hub_model(settings.model):
+    named = (
+        settings.model,
+        settings.ear_activity_model,
+        settings.ear_turn_end_model,
+        settings.ear_recognizer_model,
+    )
+    if not any(_names_hub_model(model) for model in named):
         values["HF_HUB_OFFLINE"] = "1"
     for name, value in values.items():
         os.environ.setdefault(name, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
@@ -178,10 +179,12 @@ async def create_client_secret(
         raise invalid(refusal.param, refusal.message, refusal.code) from None
     seconds = wanted.expires_after.seconds or state.settings.realtime_secret_seconds
     secret = state.realtime.secrets.make(patch, tenant, seconds)
+    # The session has not begun; this is how long one would last that began now.
+    expires_at = int(time.time() + state.settings.realtime_session_seconds)
     return {
         "value": secret.value,
         "expires_at": secret.expires_at,
-        "session": config.as_wire(new_identifier("sess"), 0),
+        "session": config.as_wire(new_identifier("sess"), expires_at),
     }
 
 

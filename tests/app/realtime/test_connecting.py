@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import httpx
 import pytest
 import websockets
@@ -63,6 +65,7 @@ async def test_a_client_secret_opens_a_session_with_its_own_settings() -> None:
             key = made.json()["value"]
             assert key.startswith("ek_")
             assert made.json()["session"]["instructions"] == "Be brief."
+            assert made.json()["session"]["expires_at"] > time.time() + 3000
             refused = await http.post("/v1/realtime/client_secrets", json={})
             assert refused.status_code == 401
         protocols = ["realtime", f"openai-insecure-api-key.{key}"]
