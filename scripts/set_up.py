@@ -32,7 +32,12 @@ PYTORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 STAMP = "antiphon-setup.json"
 
-INPUTS = ("constraints/{backend}.txt", "scripts/set_up.py", "scripts/repair_environment.py")
+INPUTS = (
+    "constraints/{backend}.txt",
+    "constraints/references.txt",
+    "scripts/set_up.py",
+    "scripts/repair_environment.py",
+)
 """The files that decide what is installed, beside parts of `pyproject.toml`."""
 
 PARTS_OF_PYPROJECT = ("build-system", "project")
@@ -147,6 +152,10 @@ def install(root: Path, environment: Path, backend: str, extras: list[str]) -> N
     wanted = f"{root}[{','.join([backend, *extras])}]"
     constraints = root / "constraints" / f"{backend}.txt"
     run_pip(python, ["install", "--constraint", str(constraints), "--editable", wanted], log)
+    if "dev" in extras:
+        say("Installing the references that tests compare with.")
+        references = root / "constraints" / "references.txt"
+        run_pip(python, ["install", "--no-deps", "--requirement", str(references)], log)
     say("Checking the native libraries.")
     subprocess.run([python, root / "scripts" / "repair_environment.py"], check=True)
     say("Trying the imports that the server needs.")

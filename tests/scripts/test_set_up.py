@@ -26,6 +26,7 @@ PYPROJECT = '[project]\nname = "x"\ndependencies = ["a==1"]\n[tool.ruff]\nline-l
 DECIDING = (
     "constraints/cpu.txt",
     "constraints/cuda.txt",
+    "constraints/references.txt",
     "scripts/set_up.py",
     "scripts/repair_environment.py",
 )
@@ -50,7 +51,7 @@ def test_the_digest_changes_with_everything_that_decides_what_is_installed(
         seen.add(scripts.set_up.digest_of_inputs(project, "cpu"))
     (project / "pyproject.toml").write_text(PYPROJECT.replace("a==1", "a==2"))
     seen.add(scripts.set_up.digest_of_inputs(project, "cpu"))
-    assert len(seen) == 6
+    assert len(seen) == 7
 
 
 def test_the_digest_does_not_change_with_the_settings_of_tools(
