@@ -81,6 +81,13 @@ class NothingHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class Guessed:
+    """What the turn would say if the pause that is going on were its end."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Recognized:
     """What was said in an item; `seconds` is how long its sound lasts."""
 
@@ -97,4 +104,4 @@ class NotRecognized:
     message: str
 
 
-EarFinding = TurnBegan | TurnEnded | NothingHeard | Recognized | NotRecognized
+EarFinding = TurnBegan | TurnEnded | NothingHeard | Guessed | Recognized | NotRecognized

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from app.audio.pcm import FloatSamples
 from app.audio.wire_formats import WireFormat
 from app.ear import SAMPLE_RATE
-from app.ear.findings import EarFinding, Hints, NotRecognized, Recognized
+from app.ear.findings import EarFinding, Guessed, Hints, NotRecognized, Recognized
 from app.ear.tape import Tape
 
 if TYPE_CHECKING:
@@ -50,7 +50,14 @@ class Guesses:
         """Begins to find out the words of a turn that has paused."""
         self._drop_guess()
         words = self._spawn(self._ear.recognize(sound, hints))
-        self._guess = _Guess(start, end, words)
+        guess = self._guess = _Guess(start, end, words)
+
+        def known(task: asyncio.Task[str]) -> None:
+            wanted = self._guess is guess and not task.cancelled() and task.exception() is None
+            if wanted and task.result():
+                self._tell(Guessed(task.result()))
+
+        words.add_done_callback(known)
 
     def ask_whether_finished(self, sound: FloatSamples, answered: Callable[[float], None]) -> None:
         """Begins to find out whether the turn is complete as it stands."""

@@ -9,18 +9,24 @@ from typing import TYPE_CHECKING
 from app.audio.wire_formats import TICKS_PER_SECOND, WireFormat
 from app.ear.findings import (
     NO_HINTS,
+    EarFinding,
+    Guessed,
     HearingRules,
     Hints,
+    NothingHeard,
     NotRecognized,
     Recognized,
+    TurnBegan,
+    TurnEnded,
     prompt_of,
 )
 from app.ear.listener import Listener
 from app.ear.rules import EarSensitivity
+from app.identifiers import new_identifier
 from app.realtime.failure import EventError
 from app.realtime.inbox import EarFound, Told
 from app.realtime.items import Message, PartKind
-from app.realtime.machine_events import TextSettled
+from app.realtime.machine_events import SoundDropped, SpeechStarted, SpeechStopped, TextSettled
 from app.realtime.session_config import SessionConfig
 from app.realtime.session_schema import SemanticDetection, ServerDetection, Transcription
 from app.settings import Settings
@@ -131,7 +137,25 @@ class Hearing:
         self._since[item_id] = time.perf_counter()
         self._need_listener().recognize(item_id, data, audio_format)
 
-    def settle(self, session: Session, finding: Recognized | NotRecognized) -> None:
+    def follow(self, session: Session, finding: EarFinding) -> None:
+        """Follows what the ear found."""
+        match finding:
+            case TurnBegan():
+                item_id = new_identifier("item")
+                session.step(SpeechStarted(finding.hearing, item_id, finding.start))
+                session.services.metrics.noticed.observe(time.monotonic() - finding.arrived)
+            case TurnEnded():
+                response_id = new_identifier("resp")
+                session.step(SpeechStopped(finding.hearing, finding.end, response_id))
+            case NothingHeard():
+                session.step(SoundDropped(finding.hearing, finding.before))
+            case Guessed():
+                if session.state.turn is not None and session.state.rules.create_response:
+                    session.responder.read_ahead(session.config, finding.text)
+            case Recognized() | NotRecognized():
+                self._settle(session, finding)
+
+    def _settle(self, session: Session, finding: Recognized | NotRecognized) -> None:
         """The words of an item are known, or never will be: tells the client and goes on."""
         item_id = finding.item_id
         since = self._since.pop(item_id, None)

@@ -6,16 +6,19 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.audio.wire_formats import TICKS_PER_SECOND
+from app.identifiers import new_identifier
 from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone, WorkLeft
-from app.realtime.items import as_messages, newest
+from app.realtime.items import Message, Part, PartKind, as_messages, newest
 from app.realtime.machine_events import Outcome, Reason
 from app.realtime.output import ResponseOutput
 from app.realtime.plan import ResponsePlan, chat_of
+from app.realtime.reading_ahead import ReadingAhead
 from app.realtime.services import Services
+from app.realtime.session_config import SessionConfig
 from app.realtime.shares import shares
 from app.realtime.stage import Stage
 from app.realtime.work import ResponseWork, WorkOrder
@@ -68,6 +71,7 @@ class Responder:
         self._tenant = tenant
         self._tell = tell
         self._responses: dict[str, _Response] = {}
+        self._ahead = ReadingAhead(services.engine)
 
     async def join(self) -> None:
         """Stops whatever is at work; the engine has let go of all of it when this returns."""
@@ -76,7 +80,17 @@ class Responder:
             # Cancelling twice would cut short the wait for the engine's acknowledgement.
             if not task.cancelling():
                 task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, self._ahead.join(), return_exceptions=True)
+
+    def read_ahead(self, config: SessionConfig, said: str) -> None:
+        """Lets the Thinker read what the user seems to have said, if it has nothing else to do."""
+        known = WRITTEN_ROUTE in self._services.engine.description.routes
+        if not known or not self._ahead.allowed:
+            return
+        turn = Message("turn", "user", [Part(PartKind.INPUT_AUDIO, said)])
+        items = (*self._stage.conversation.items, turn)
+        plan = ResponsePlan(new_identifier("ahead"), config, None, items=items)
+        self._ahead.begin(replace(self._request(plan), route=WRITTEN_ROUTE))
 
     def open(self, plan: ResponsePlan) -> None:
         """Tells the client that there is a response."""
@@ -94,6 +108,7 @@ class Responder:
             self._tell(WorkDone(response_id, None))
             self._tell(WorkLeft(response_id))
             return
+        self._ahead.stop()
         request = self._request(response.output.plan)
         response.times = request.times
         work = ResponseWork(

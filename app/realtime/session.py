@@ -11,7 +11,6 @@ import logging
 import secrets
 import time
 
-from app.ear.findings import NothingHeard, NotRecognized, Recognized, TurnBegan, TurnEnded
 from app.ear.listener import Listener
 from app.identifiers import new_identifier
 from app.realtime import commands, takeover
@@ -41,9 +40,6 @@ from app.realtime.machine_events import (
     Event,
     SessionClosed,
     SilenceElapsed,
-    SoundDropped,
-    SpeechStarted,
-    SpeechStopped,
     WorkEnded,
     WorkJoined,
 )
@@ -227,7 +223,7 @@ class Session:
                 self._room.release()
                 self._follow_client(told)
             case EarFound():
-                self._follow_ear(told)
+                self.hearing.follow(self, told.finding)
             case SoundMade() | TextMade() | CallMade():
                 self.responder.made(told)
             case WorkDone():
@@ -258,21 +254,6 @@ class Session:
         except EventError as refusal:
             refusal.event_id = said.event.event_id
             self.refuse(refusal)
-
-    def _follow_ear(self, found: EarFound) -> None:
-        finding = found.finding
-        match finding:
-            case TurnBegan():
-                item_id = new_identifier("item")
-                self.step(SpeechStarted(finding.hearing, item_id, finding.start))
-                self.services.metrics.noticed.observe(time.monotonic() - finding.arrived)
-            case TurnEnded():
-                response_id = new_identifier("resp")
-                self.step(SpeechStopped(finding.hearing, finding.end, response_id))
-            case NothingHeard():
-                self.step(SoundDropped(finding.hearing, finding.before))
-            case Recognized() | NotRecognized():
-                self.hearing.settle(self, finding)
 
     def _follow_timer(self, up: TimeUp) -> None:
         match up.timer:
