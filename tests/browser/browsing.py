@@ -71,6 +71,21 @@ class Watched:
         return events
 
 
+def hide(page: Page, hidden: bool) -> None:
+    """What a page sees when another tab is looked at; headless browsers have no other tab."""
+    state = "hidden" if hidden else "visible"
+    page.evaluate(
+        """([hidden, state]) => {
+            const be = (name, value) =>
+                Object.defineProperty(document, name, { configurable: true, value });
+            be('hidden', hidden);
+            be('visibilityState', state);
+            document.dispatchEvent(new Event('visibilitychange'));
+        }""",
+        [hidden, state],
+    )
+
+
 def barriers(page: Page) -> list[tuple[str, list[str]]]:
     """What axe finds: each rule that is broken, and where."""
     violations = Axe().run(page).response["violations"]

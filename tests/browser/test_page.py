@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.app.serving import Serving
-from tests.browser.browsing import barriers, browsing
+from tests.browser.browsing import barriers, browsing, hide
 
 VIEWS = ["talk", "speak", "watch"]
 PHONE: dict[str, Any] = {
@@ -104,6 +104,23 @@ def test_text_that_runs_from_right_to_left_does(browser: Browser, humming: Servi
         reading = page.locator("#speak-reading")
         expect(reading).to_be_visible()
         assert reading.evaluate("(element) => getComputedStyle(element).direction") == "rtl"
+
+
+def test_a_hidden_page_does_not_ask_the_server(browser: Browser, humming: Serving) -> None:
+    with browsing(browser, f"{humming.base_url}/#watch") as watched:
+        page = watched.page
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        expect(page.locator("#load-tiles")).to_contain_text("GiB")
+        hide(page, True)
+        page.wait_for_timeout(300)
+        asked.clear()
+        page.wait_for_timeout(2500)
+        assert asked == []
+        hide(page, False)
+        page.wait_for_timeout(2500)
+        assert any(url.endswith("/metrics") for url in asked)
+        assert any(url.endswith("/ready") for url in asked)
 
 
 def test_a_server_that_is_gone_is_said(browser: Browser, humming: Serving) -> None:

@@ -150,7 +150,8 @@ def test_watching_shows_what_was_measured(browser: Browser, humming: Serving) ->
         expect(page.locator("#timelines > li")).to_have_count(1)
         label = page.locator("#timelines .track").get_attribute("aria-label")
         assert label is not None
-        assert re.search(r"Server [\d.,]+ ms.*Played [\d.,]+ ms", label), label
+        figure = r"[\d.,]+ ms"
+        assert re.search(rf"Hum {figure}.*Sending.*Played {figure}", label), label
         expect(page.locator("#gaps")).to_have_attribute("aria-label", re.compile("Gaps in"))
         expect(page.locator("#stages tbody tr")).to_have_count(1)
         expect(page.locator("#load-tiles")).to_contain_text("GiB")
@@ -173,4 +174,9 @@ def test_the_embedded_voice_is_heard(browser: Browser, running_server: str) -> N
         expect(page.locator("#stages")).to_contain_text("Code2Wav")
         label = page.locator("#timelines .track").get_attribute("aria-label")
         assert label is not None
-        assert re.match(r"Talker [\d.,]+ ms, Code2Wav [\d.,]+ ms.*Network.*Played", label), label
+        figure = r"[\d.,]+ (?:ms|s)"
+        parts = rf"Admission {figure}, Talker {figure}, Code2Wav {figure}.*Network.*Played {figure}"
+        assert re.match(parts, label), label
+        talker = page.locator("#stages tbody tr", has_text="Talker")
+        steps = int(talker.locator("td").nth(1).inner_text().replace(",", ""))
+        assert steps > 50, "each frame of the utterance is a step of this very request"

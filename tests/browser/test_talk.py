@@ -19,12 +19,13 @@ from playwright.sync_api import Browser, Page, Playwright, expect
 from app.settings import default_static_folder
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
-from tests.browser.browsing import FAKE_MICROPHONE, barriers, browsing, chromium
+from tests.browser.browsing import FAKE_MICROPHONE, barriers, browsing, chromium, hide
 from tests.ears import need_ear
 from tests.voices import RATE, silence, synthesized
 
 QUESTION = "What is the weather like today?"
 AUDIBLE = "seen.reports.some((report) => report.level > 0.1)"
+FINISHED = "seen.reports.some((r) => r.events.some((event) => event.type === 'finished'))"
 
 
 @pytest.fixture(scope="module")
@@ -210,6 +211,47 @@ def test_a_lost_connection_comes_back_and_no_sample_is_lost(
         expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: again")
 
 
+def test_a_network_that_is_gone_is_said_and_waited_for(browser: Browser, rote: Serving) -> None:
+    text = "one two three four five six seven eight nine ten eleven twelve"
+    with browsing(browser, f"{rote.base_url}/#talk", forgive=("net::", "WebSocket")) as watched:
+        page = watched.page
+        _write(page, text)
+        watched.until(AUDIBLE)
+        page.context.set_offline(True)
+        state = page.locator("#talk-state")
+        expect(state).to_have_text(re.compile("You are offline"))
+        page.wait_for_timeout(1500)
+        expect(state).to_have_text(re.compile("You are offline"))
+        page.context.set_offline(False)
+        watched.until(FINISHED)
+        assert watched.seen("sockets.length") >= 2
+        finished = next(e for e in watched.sound_events() if e["type"] == "finished")
+        assert finished["seconds"] == pytest.approx(0.2 * (2 + len(text.split())))
+        _write(page, "again")
+        expect(page.locator(".turn[data-side=them]").last).to_contain_text("You said: again")
+
+
+def test_a_conversation_goes_on_in_a_hidden_tab_and_the_tab_says_so(
+    browser: Browser, rote: Serving
+) -> None:
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        page.click("#talk-toggle")
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+        hide(page, True)
+        _write(page, "one two three four five six")
+        watched.until(AUDIBLE)
+        assert page.title().startswith("● Speaking")
+        watched.until(FINISHED)
+        assert watched.seen("reports.at(-1).underruns") == 0
+        watched.until("document.title.startsWith('● Listening')")
+        # A connection that was lost meanwhile is taken up as soon as somebody looks again.
+        page.evaluate("seen.sockets[0].close(4999)")
+        hide(page, False)
+        watched.until("seen.sockets.length === 2 && seen.sockets[1].readyState === 1", 5)
+        expect(page.locator("#talk-state")).to_have_text("Listening")
+
+
 def test_the_microphone_can_be_muted_and_the_conversation_ended(
     browser: Browser, rote: Serving
 ) -> None:
@@ -317,6 +359,41 @@ def test_a_server_that_wants_a_key_gets_it(browser: Browser) -> None:
         page.reload()
         expect(page.locator("#talk-voice option")).to_have_count(2)
         assert "secret" not in page.content()
+
+
+def test_a_real_conversation_from_the_microphone_to_the_ear(
+    playwright: Playwright, conversing_server: str, recordings: Path
+) -> None:
+    """Nothing by rote: the real ear, Thinker, Talker and Code2Wav."""
+    need_ear()
+    with (
+        chromium(playwright, *_microphone(recordings / "question.wav")) as browser,
+        browsing(browser, f"{conversing_server}/#talk") as watched,
+    ):
+        page = watched.page
+        page.check("input[value=silence]")
+        page.click("#talk-toggle")
+        watched.until(AUDIBLE, 120)
+        page.wait_for_timeout(600)
+        pressed = page.evaluate(
+            "(document.getElementById('talk-interrupt').click(), performance.now())"
+        )
+        watched.until("seen.frames.some((f) => f.type === 'conversation.item.retrieved')")
+        flushed = next(e for e in watched.sound_events() if e["type"] in ("flushed", "finished"))
+        if flushed["type"] == "flushed":
+            assert flushed["at"] - pressed < 100
+        (you, question), (them, answer) = _turns(page)[:2]
+        assert (you, them) == ("you", "them")
+        assert "weather" in question.lower()
+        assert len(answer) > 1
+        page.click("a[data-view=watch]")
+        track = page.locator("#timelines .track").first
+        figure = r"[\d.,]+ (?:ms|s)"
+        parts = rf"Ear {figure}.*Thinker {figure}, Talker {figure}, Code2Wav {figure}.*Played"
+        expect(track).to_have_attribute("aria-label", re.compile(parts))
+        for stage in ("Thinker", "Talker", "Code2Wav"):
+            row = page.locator("#stages tbody tr", has_text=stage)
+            expect(row.locator("td").nth(1)).to_have_text(re.compile(r"[1-9]"))
 
 
 def test_a_failed_answer_is_said(browser: Browser, rote: Serving) -> None:

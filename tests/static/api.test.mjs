@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Metrics, stageUse } from "../../static/scripts/api/metrics.js";
+import { Metrics } from "../../static/scripts/api/metrics.js";
 import { EventReader } from "../../static/scripts/api/server-sent-events.js";
 import { parseServerTiming } from "../../static/scripts/api/server-timing.js";
 import { curlCommand, pythonProgram } from "../../static/scripts/api/snippets.js";
@@ -53,12 +53,6 @@ test("metrics are summed over labels", () => {
   assert.ok(metrics.has("antiphon_big") && !metrics.has("antiphon_none"));
 });
 
-test("the use of a stage is what was counted between two readings", () => {
-  assert.deepEqual(stageUse(reading(10, 0.2), reading(30, 0.6)), [
-    { stage: "talker", steps: 20, stepSeconds: (0.6 - 0.2) / 20, batch: 2, stallSeconds: 0 },
-  ]);
-  assert.equal(stageUse(reading(10, 0.2), reading(10, 0.2))[0].stepSeconds, 0);
-});
 
 const body = { model: "tts-1", input: 'It\'s "here"\n$HOME', voice: "lark", response_format: "mp3" };
 

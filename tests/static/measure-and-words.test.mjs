@@ -13,44 +13,56 @@ test("quantiles and histograms", () => {
   assert.deepEqual(histogram([1, 10, 11, 99], [10, 20]), [2, 1, 1]);
 });
 
+const SERVED = {
+  opened_at_ms: 5,
+  first_audio_at_ms: 90,
+  first_sent_at_ms: 100,
+  stages: [
+    { stage: "talker", first_input_at_ms: 6 },
+    { stage: "code2wav", first_input_at_ms: 65 },
+  ],
+};
+const ends = (utterance) => utterance.spans().map(({ name, end }) => [name, end]);
+
 test("an utterance's timeline is gapless and ends where it ended", () => {
   const utterance = new Utterance("a", "speak", "Hello", 1000);
-  utterance.answered(1130, [
-    { name: "admission", milliseconds: 5 },
-    { name: "talker", milliseconds: 60 },
-    { name: "code2wav", milliseconds: 20 },
-    { name: "first-audio", milliseconds: 100 },
-  ]);
   utterance.arrived(1140, 0.2);
   utterance.arrived(1200, 0.3);
   utterance.played(1210);
   utterance.ended(1900, "finished");
+  utterance.served = SERVED;
   const spans = utterance.spans();
-  assert.deepEqual(spans.map((span) => span.name), ["admission", "talker", "code2wav", "server", "network", "buffered", "played"]);
+  assert.deepEqual(ends(utterance), [["admission", 5], ["talker", 65], ["code2wav", 90], ["server", 100], ["network", 140], ["buffered", 210], ["played", 900]]);
   assert.equal(spans[0].start, 0);
   spans.slice(1).forEach((span, index) => assert.equal(span.start, spans[index].end));
-  assert.equal(spans.at(-1).end, 900);
   assert.equal(utterance.firstSoundMilliseconds, 140);
   assert.deepEqual(utterance.gaps, [60]);
   assert.equal(utterance.timesRealTime, 2.5);
 });
 
-test("a server's figures never reach past what the page saw", () => {
-  const utterance = new Utterance("a", "speak", "Hello", 0);
-  utterance.answered(50, [{ name: "first-audio", milliseconds: 400 }]);
-  utterance.arrived(60, 0.1);
-  assert.deepEqual(utterance.spans().map(({ name, end }) => [name, end]), [["server", 60]]);
+test("what passed before the server's request is the ear's in a conversation", () => {
+  const utterance = new Utterance("a", "talk", "Hello", 1000);
+  utterance.before = "ear";
+  utterance.arrived(1300, 0.2);
+  utterance.served = { ...SERVED, stages: [{ stage: "thinker", first_input_at_ms: 5 }, ...SERVED.stages.map((one) => ({ ...one, first_input_at_ms: one.first_input_at_ms + 10 }))] };
+  assert.deepEqual(ends(utterance), [["ear", 200], ["admission", 205], ["thinker", 216], ["talker", 275], ["code2wav", 290], ["server", 300]]);
 });
 
-test("the stages' work shares out the server's part of the wait", () => {
+test("a server's figures never reach past what the page saw", () => {
   const utterance = new Utterance("a", "speak", "Hello", 0);
-  utterance.answered(120, [{ name: "first-audio", milliseconds: 100 }]);
-  utterance.arrived(130, 0.1);
-  const use = [{ stage: "talker", steps: 9, stepSeconds: 0.01 }, { stage: "code2wav", steps: 1, stepSeconds: 0.03 }];
-  utterance.shareOut(use);
-  assert.deepEqual(utterance.spans().map(({ name, end }) => [name, end]), [["talker", 75], ["code2wav", 100], ["network", 130]]);
-  utterance.shareOut(use);
-  assert.equal(utterance.spans().length, 3, "once is enough");
+  utterance.answered([{ name: "first-audio", milliseconds: 400 }]);
+  utterance.arrived(60, 0.1);
+  assert.deepEqual(ends(utterance), [["server", 60]]);
+  utterance.served = SERVED;
+  assert.deepEqual(ends(utterance), [["admission", 5], ["talker", 60]]);
+});
+
+test("a server that knows no stages is believed as far as its header goes", () => {
+  const utterance = new Utterance("a", "speak", "Hello", 0);
+  utterance.answered([{ name: "first-audio", milliseconds: 40 }]);
+  utterance.arrived(60, 0.1);
+  utterance.served = { ...SERVED, first_audio_at_ms: null };
+  assert.deepEqual(ends(utterance), [["server", 40], ["network", 60]]);
 });
 
 test("the recorder keeps the newest and ends an utterance once", () => {

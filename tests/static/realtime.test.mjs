@@ -108,10 +108,16 @@ test("what another part of the page plays is none of its business", () => {
 });
 
 test("an answer is measured from the end of the person's turn", async () => {
-  let now = 1000;
+  let now = 0;
   const recorder = new Recorder(() => now);
-  const stages = [{ stage: "talker", steps: 3 }];
-  const clock = new TurnClock(recorder, { clock: () => now, readStages: () => ({ until: async () => stages }) });
+  const asked = [];
+  const served = { first_audio_at_ms: 300, opened_at_ms: 10, first_sent_at_ms: 310, stages: [{ stage: "thinker", first_input_at_ms: 10 }, { stage: "talker", first_input_at_ms: 120 }] };
+  const answers = [served, null];
+  const readTimeline = async (id) => {
+    asked.push([id, now]);
+    return answers.shift();
+  };
+  const clock = new TurnClock(recorder, readTimeline, () => now);
   const at = (time, event) => {
     now = time;
     clock.follow(event);
@@ -125,10 +131,12 @@ test("an answer is measured from the end of the person's turn", async () => {
   at(1600, { type: "response.done", response: { id: "r", status: "completed" } });
   await new Promise(setImmediate);
   const utterance = recorder.find("i");
+  assert.deepEqual(asked, [["r", 1450], ["r", 1600]]);
+  assert.equal(utterance.served, served, "what was known stays, if the server has forgotten it");
   assert.equal(utterance.firstSoundMilliseconds, 450);
-  assert.deepEqual(utterance.spans().map(({ name, start, end }) => [name, start, end]), [["ear", 0, 100], ["thinker", 100, 300], ["talker", 300, 450]]);
+  const spans = utterance.spans().map(({ name, end }) => [name, end]);
+  assert.deepEqual(spans, [["ear", 140], ["admission", 150], ["thinker", 260], ["talker", 440], ["server", 450]]);
   assert.equal(utterance.text, "Good morning.");
-  assert.equal(utterance.stages, stages);
   assert.deepEqual(utterance.gaps, [50]);
 });
 
@@ -282,6 +290,32 @@ test("a server that never answered is not asked for ever", (context) => {
   }
   assert.equal(sockets.length, 3);
   assert.equal(seen.at(-1)[0], "ended");
+});
+
+test("a network that is gone is not waited for, and its attempts do not count", (context) => {
+  context.mock.timers.enable({ apis: ["setTimeout"] });
+  let online = true;
+  const { connection, sockets, seen, say } = connecting({ isOnline: () => online });
+  connection.drop();
+  connection.open();
+  connection.drop();
+  assert.equal(seen.length, 0, "before there is a session there is nothing to come back to");
+  say({ type: "session.created", session: { resume_token: "token" } });
+  say({ type: "session.updated", event_id: "e1" });
+  online = false;
+  connection.drop();
+  assert.ok(connection.offline);
+  for (let round = 0; round < 3 * MOST_ATTEMPTS; round += 1) {
+    context.mock.timers.tick(20_000);
+    sockets.at(-1).onclose({ code: 1006, reason: "" });
+  }
+  assert.ok(seen.every(([type]) => type !== "ended"));
+  online = true;
+  connection.hurry();
+  assert.equal(sockets.at(-1).url.search, "?resume=token&after=e1");
+  say({ type: "session.created", session: { resume_token: "token" } });
+  assert.deepEqual(seen.at(-1), ["opened", { resumed: true }]);
+  assert.ok(!connection.offline);
 });
 
 test("waits grow and are spread", () => {

@@ -49,26 +49,3 @@ export class Metrics {
     );
   }
 }
-
-/** @typedef {{stage: string, steps: number, stepSeconds: number, batch: number, stallSeconds: number}} StageUse */
-
-/**
- * What each stage did between two readings of the metrics.
- * @param {Metrics} before
- * @param {Metrics} after
- * @returns {StageUse[]}
- */
-export function stageUse(before, after) {
-  const grown = (name, stage) => after.sum(name, { stage }) - before.sum(name, { stage });
-  return after.valuesOf("antiphon_stage_step_seconds_count", "stage").map((stage) => {
-    const steps = grown("antiphon_stage_step_seconds_count", stage);
-    const batches = grown("antiphon_stage_batch_size_count", stage);
-    return {
-      stage,
-      steps,
-      stepSeconds: steps > 0 ? grown("antiphon_stage_step_seconds_sum", stage) / steps : 0,
-      batch: batches > 0 ? grown("antiphon_stage_batch_size_sum", stage) / batches : 0,
-      stallSeconds: grown("antiphon_stage_credit_stall_seconds_total", stage),
-    };
-  });
-}

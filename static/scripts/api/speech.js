@@ -20,7 +20,7 @@ export function speechBody({ text, voice, speed, seed }, format) {
 }
 
 /**
- * Speaks a text. Yields `{type: "headers", timings}`, then `{type: "word", word}` and `{type: "sound", samples}` as
+ * Speaks a text. Yields `{type: "headers", requestId, timings, warning}`, then `{type: "word", word}` and `{type: "sound", samples}` as
  * they arrive, and `{type: "done", usage}` at the end.
  * @param {SpeechWish} wish
  * @param {{key?: string, signal?: AbortSignal}} [options]
@@ -30,6 +30,7 @@ export async function* streamSpeech(wish, options = {}) {
   const response = await request("v1/audio/speech", { ...options, json });
   yield {
     type: "headers",
+    requestId: response.headers.get("X-Request-Id"),
     timings: parseServerTiming(response.headers.get("Server-Timing") ?? ""),
     warning: response.headers.get("X-Antiphon-Warning"),
   };

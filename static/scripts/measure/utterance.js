@@ -1,9 +1,6 @@
-/** What the page measures about one utterance, from the wish to the last sample. Times are in milliseconds. */
+/** What is known about one utterance's times, from the wish to the last sample. Times are in milliseconds. */
 
-/** @typedef {{at: number, seconds: number}} Arrival */
-/** @typedef {{name: string, label: string, start: number, end: number, measured: "server" | "page"}} Span */
-
-const STAGES = ["admission", "ear", "thinker", "talker", "code2wav"];
+/** @typedef {{name: string, start: number, end: number, measured: "server" | "page"}} Span */
 
 export class Utterance {
   /** Gaps between arrivals of sound. @type {number[]} */
@@ -11,16 +8,16 @@ export class Utterance {
   underruns = 0;
   /** "running", "finished", "interrupted" or "failed". */
   outcome = "running";
-  /** What the server said about it. @type {{name: string, milliseconds: number}[]} */
-  timings = [];
-  /** What the stages did meanwhile. @type {import("../api/metrics.js").StageUse[]} */
-  stages = [];
-  answeredAt = null;
+  /** What the server says of it. @type {import("../api/timeline.js").Timeline | null} */
+  served = null;
+  /** What passes before the server's request begins; in a conversation that is its ear's. */
+  before = "network";
   firstSoundAt = null;
   lastSoundAt = null;
   playedAt = null;
   endedAt = null;
   soundSeconds = 0;
+  #serverMilliseconds = 0;
 
   /**
    * @param {string} name
@@ -35,30 +32,9 @@ export class Utterance {
     this.askedAt = askedAt;
   }
 
-  /** The server answered. */
-  answered(at, timings) {
-    this.answeredAt = at;
-    this.timings = timings;
-  }
-
-  /**
-   * What the stages did until the first sound shares out the server's part of the wait. A server that tells it in its
-   * header is believed instead.
-   * @param {import("../api/metrics.js").StageUse[]} use
-   */
-  shareOut(use) {
-    const total = this.#serverMilliseconds;
-    const known = this.timings.some((timing) => STAGES.includes(timing.name));
-    const parts = use.map(({ stage, steps, stepSeconds }) => ({ name: stage, milliseconds: 1000 * steps * stepSeconds }));
-    const sum = parts.reduce((all, part) => all + part.milliseconds, 0);
-    if (known || sum === 0) return;
-    // Steps that were made before the figures came back belong to later sound.
-    const scale = Math.min(1, total / sum);
-    for (const { name, milliseconds } of parts) this.timings.push({ name, milliseconds: milliseconds * scale });
-  }
-
-  get #serverMilliseconds() {
-    return this.timings.find((timing) => timing.name === "first-audio")?.milliseconds ?? 0;
+  /** The server answered; its header says how long it took. @param {{name: string, milliseconds: number}[]} timings */
+  answered(timings) {
+    this.#serverMilliseconds = timings.find((timing) => timing.name === "first-audio")?.milliseconds ?? 0;
   }
 
   /** Sound arrived. */
@@ -93,28 +69,42 @@ export class Utterance {
   }
 
   /**
-   * The timeline: where the time went until the first sound, and what followed. The server's own figures are used
-   * as far as it gave them; the rest of the wait is the network's.
+   * The timeline: where the time went until the first sound, and what followed. Up to the first sound the server's
+   * parts follow each other: the waiting line, each stage until the next one has its first input, and sending. What
+   * the page waited longer is the network's, or the ear's in a conversation.
    * @param {number} [now] How far an utterance that still runs has come.
    * @returns {Span[]}
    */
   spans(now = performance.now()) {
     const spans = [];
     let clock = this.askedAt;
-    const add = (name, label, end, measured) => {
+    const add = (name, end, measured) => {
       if (end === null || end <= clock) return;
-      spans.push({ name, label, start: clock - this.askedAt, end: end - this.askedAt, measured });
+      spans.push({ name, start: clock - this.askedAt, end: end - this.askedAt, measured });
       clock = end;
     };
     if (this.firstSoundAt === null) return spans;
-    const total = this.#serverMilliseconds;
-    const parts = this.timings.filter((timing) => STAGES.includes(timing.name));
-    for (const part of parts) add(part.name, part.name, Math.min(clock + part.milliseconds, this.firstSoundAt), "server");
-    const serverEnd = Math.min(this.askedAt + total, this.firstSoundAt);
-    add("server", parts.length > 0 ? "server, other" : "server", serverEnd, "server");
-    add("network", "network", this.firstSoundAt, "page");
-    add("buffered", "buffered", this.playedAt, "page");
-    if (this.playedAt !== null) add("played", "played", this.endedAt ?? now, "page");
+    const parts = this.#serverParts();
+    const rest = Math.max(0, this.firstSoundMilliseconds - (parts.at(-1)?.until ?? 0));
+    if (this.before === "ear") add("ear", this.askedAt + rest, "page");
+    const begun = clock;
+    for (const { name, until } of parts) add(name, Math.min(begun + until, this.firstSoundAt), "server");
+    add("network", this.firstSoundAt, "page");
+    add("buffered", this.playedAt, "page");
+    if (this.playedAt !== null) add("played", this.endedAt ?? now, "page");
     return spans;
+  }
+
+  /** Each part of the server's wait, and until when it lasted, from the request's arrival on. */
+  #serverParts() {
+    const { served } = this;
+    if (!served || served.first_audio_at_ms === null) return [{ name: "server", until: this.#serverMilliseconds }];
+    const { stages } = served;
+    const ends = stages.map((_, index) => stages[index + 1]?.first_input_at_ms ?? served.first_audio_at_ms);
+    return [
+      { name: "admission", until: served.opened_at_ms ?? 0 },
+      ...stages.map(({ stage }, index) => ({ name: stage, until: ends[index] })),
+      { name: "server", until: served.first_sent_at_ms ?? served.first_audio_at_ms },
+    ];
   }
 }

@@ -17,23 +17,27 @@ export class Connection extends EventTarget {
   #address;
   #key;
   #makeSocket;
+  #isOnline;
   #socket = null;
   #token = null;
   #lastEvent = null;
   #attempt = 0;
+  /** Attempts while the system says that there is no network; they do not count. */
+  #offlineAttempt = 0;
   #known = false;
   #timer = 0;
   #closed = false;
 
   /**
    * @param {URL} address Of `/v1/realtime`.
-   * @param {{key?: string, makeSocket?: (url: URL, protocols: string[]) => WebSocket}} [options]
+   * @param {{key?: string, makeSocket?: (url: URL, protocols: string[]) => WebSocket, isOnline?: () => boolean}} [options]
    */
-  constructor(address, { key = "", makeSocket = (url, protocols) => new WebSocket(url, protocols) } = {}) {
+  constructor(address, { key = "", makeSocket = newSocket, isOnline = browserIsOnline } = {}) {
     super();
     this.#address = address;
     this.#key = key;
     this.#makeSocket = makeSocket;
+    this.#isOnline = isOnline;
   }
 
   /** Opens the socket; resumes the session if there is one. */
@@ -86,9 +90,18 @@ export class Connection extends EventTarget {
     this.open();
   }
 
-  /** Cuts the socket as a lost network would, to come back by itself. */
+  /** Whether a session is there that the network was taken from. */
+  get offline() {
+    return !this.isOpen && !this.#isOnline();
+  }
+
+  /**
+   * Gives up a socket that leads nowhere, as when the network is gone or another one has taken its place, and comes
+   * back on a new one. A server on this machine is there without any network.
+   */
   drop() {
     const socket = this.#socket;
+    if (socket === null || !this.#known) return;
     this.#lose(1006, "");
     socket.close();
   }
@@ -104,7 +117,7 @@ export class Connection extends EventTarget {
     if (event.type === "session.created") {
       const resumed = resuming && event.session.resume_token === this.#token;
       this.#token = event.session.resume_token ?? null;
-      this.#attempt = 0;
+      this.#attempt = this.#offlineAttempt = 0;
       this.#known = true;
       this.dispatchEvent(new CustomEvent("opened", { detail: { resumed } }));
     }
@@ -117,16 +130,19 @@ export class Connection extends EventTarget {
     if (this.#closed) return;
     this.#socket = null;
     const most = this.#known ? MOST_ATTEMPTS : ATTEMPTS_TO_BEGIN;
-    if (FINAL_CODES.has(code) || this.#attempt >= most) {
+    const online = this.#isOnline();
+    if (FINAL_CODES.has(code) || (online && this.#attempt >= most)) {
       this.#end(code, reason, false);
       return;
     }
-    this.dispatchEvent(new CustomEvent("lost", { detail: { attempt: this.#attempt } }));
+    const attempt = online ? this.#attempt : this.#offlineAttempt;
+    if (online) this.#attempt += 1;
+    else this.#offlineAttempt += 1;
+    this.dispatchEvent(new CustomEvent("lost", { detail: { attempt } }));
     this.#timer = setTimeout(() => {
       this.#timer = 0;
       this.open();
-    }, delayBefore(this.#attempt));
-    this.#attempt += 1;
+    }, delayBefore(attempt));
   }
 
   #end(code, reason, asked) {
@@ -135,4 +151,12 @@ export class Connection extends EventTarget {
     clearTimeout(this.#timer);
     this.dispatchEvent(new CustomEvent("ended", { detail: { code, reason, asked } }));
   }
+}
+
+function newSocket(url, protocols) {
+  return new WebSocket(url, protocols);
+}
+
+function browserIsOnline() {
+  return globalThis.navigator?.onLine !== false;
 }

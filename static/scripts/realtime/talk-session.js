@@ -1,5 +1,6 @@
 /** One conversation: the microphone and the text box on one side, the server on the other, the output for both. */
 
+import { fetchTimeline } from "../api/timeline.js";
 import { toBase64 } from "../audio/pcm.js";
 import { Answers } from "./answers.js";
 import { Connection } from "./connection.js";
@@ -10,10 +11,13 @@ import { TurnClock } from "./turn-clock.js";
 /** A network that has not taken this much gets no more of the microphone; it would only come later still. */
 const MOST_WAITING_BYTES = 512 * 1024;
 
+/** A network that takes nothing for this long leads nowhere, in milliseconds. */
+const LONGEST_STALL = 5000;
+
 /** Errors that only say that something was over already. */
 const BENIGN = new Set(["response_cancel_not_active", "item_truncate_invalid_item_id", "input_audio_buffer_commit_empty"]);
 
-/** @typedef {"connecting" | "reconnecting" | "listening" | "hearing" | "thinking" | "speaking" | "ended"} TalkState */
+/** @typedef {"connecting" | "reconnecting" | "offline" | "listening" | "hearing" | "thinking" | "speaking" | "ended"} TalkState */
 
 /**
  * Dispatches `state` with {state}, `turn` with the turn that changed, `sound` with {item, milliseconds}, `cut` with
@@ -31,6 +35,7 @@ export class TalkSession extends EventTarget {
   #listens = false;
   #known = false;
   #queue = [];
+  #stalledSince = null;
 
   /**
    * @param {URL} address Of `/v1/realtime`.
@@ -42,7 +47,7 @@ export class TalkSession extends EventTarget {
     this.#settings = settings;
     this.#connection = new Connection(address, { key });
     this.#answers = new Answers(output, (event) => this.#connection.send(event));
-    this.#clock = new TurnClock(recorder);
+    this.#clock = new TurnClock(recorder, (response) => fetchTimeline(response, key));
     this.#connection.addEventListener("opened", ({ detail }) => this.#opened(detail.resumed));
     this.#connection.addEventListener("lost", () => this.#lost());
     this.#connection.addEventListener("ended", ({ detail }) => this.#ended(detail));
@@ -66,7 +71,7 @@ export class TalkSession extends EventTarget {
 
   /** Takes in a frame of the microphone. @param {Int16Array} samples */
   hear(samples) {
-    if (!this.#listens || this.#connection.waitingBytes > MOST_WAITING_BYTES) return;
+    if (!this.#listens || this.#isStalled()) return;
     const bytes = new Uint8Array(samples.buffer, samples.byteOffset, samples.byteLength);
     this.#connection.send({ type: "input_audio_buffer.append", audio: toBase64(bytes) });
   }
@@ -75,7 +80,7 @@ export class TalkSession extends EventTarget {
   write(text) {
     this.interrupt();
     this.#whenOpen(() => {
-      this.#clock.turnEnded();
+      this.#clock.turnEnded({ spoken: false });
       this.#waiting = true;
       const content = [{ type: "input_text", text }];
       this.#connection.send({ type: "conversation.item.create", item: { type: "message", role: "user", content } });
@@ -86,7 +91,7 @@ export class TalkSession extends EventTarget {
 
   /** The person says that the turn is over. */
   commit() {
-    this.#clock.turnEnded();
+    this.#clock.turnEnded({ spoken: true });
     this.#waiting = true;
     this.#connection.send({ type: "input_audio_buffer.commit" });
     this.#connection.send({ type: "response.create" });
@@ -107,6 +112,12 @@ export class TalkSession extends EventTarget {
   /** The network is back, or the page is looked at again. */
   hurry() {
     this.#connection.hurry();
+  }
+
+  /** The network is gone, or another one has taken its place. */
+  networkChanged() {
+    this.#connection.drop();
+    this.#update();
   }
 
   /** Ends the conversation. */
@@ -172,6 +183,20 @@ export class TalkSession extends EventTarget {
     }
   }
 
+  /** Whether the network takes the microphone too slowly; if it takes nothing for long, another socket is tried. */
+  #isStalled() {
+    if (this.#connection.waitingBytes <= MOST_WAITING_BYTES) {
+      this.#stalledSince = null;
+      return false;
+    }
+    this.#stalledSince ??= performance.now();
+    if (performance.now() - this.#stalledSince > LONGEST_STALL) {
+      this.#stalledSince = null;
+      this.#connection.drop();
+    }
+    return true;
+  }
+
   #update() {
     if (this.#state === "ended") return;
     const state = this.#stateNow();
@@ -184,6 +209,7 @@ export class TalkSession extends EventTarget {
   }
 
   #stateNow() {
+    if (this.#connection.offline) return "offline";
     if (!this.#connection.isOpen || !this.#listens) return this.#known ? "reconnecting" : "connecting";
     if (this.#hearing) return "hearing";
     if (this.#answers.audible) return "speaking";

@@ -1,31 +1,31 @@
 /** Measures each answer of a conversation, from the end of the person's turn. */
 
-import { readStages } from "../api/stage-use.js";
 import { fromBase64 } from "../audio/pcm.js";
 
 export class TurnClock {
   #recorder;
   #clock;
-  #readStages;
-  #stages = null;
+  #readTimeline;
   #endedAt = null;
+  #spoken = false;
   #createdAt = null;
   #utterances = new Map();
-  #texts = new Map();
 
   /**
    * @param {import("../measure/recorder.js").Recorder} recorder
-   * @param {{readStages?: typeof readStages, clock?: () => number}} [options] The clock gives milliseconds.
+   * @param {(id: string) => Promise<import("../api/timeline.js").Timeline | null>} readTimeline Of a response.
+   * @param {() => number} [clock] In milliseconds.
    */
-  constructor(recorder, options = {}) {
+  constructor(recorder, readTimeline, clock = () => performance.now()) {
     this.#recorder = recorder;
-    this.#readStages = options.readStages ?? readStages;
-    this.#clock = options.clock ?? (() => performance.now());
+    this.#readTimeline = readTimeline;
+    this.#clock = clock;
   }
 
-  /** The person's turn has ended. */
-  turnEnded() {
+  /** The person's turn has ended. @param {{spoken: boolean}} how */
+  turnEnded({ spoken }) {
     this.#endedAt = this.#clock();
+    this.#spoken = spoken;
   }
 
   /** Follows one event of the server. @param {{type: string}} event */
@@ -37,40 +37,35 @@ export class TurnClock {
   }
 
   #acts = {
-    "input_audio_buffer.speech_stopped": () => this.turnEnded(),
+    "input_audio_buffer.speech_stopped": () => this.turnEnded({ spoken: true }),
     "response.created": () => {
-      this.#stages = this.#readStages();
       this.#createdAt = this.#clock();
     },
     "response.output_item.added": ({ item, response_id }) => this.#begin(item, response_id),
     "response.output_audio_transcript.delta": ({ item_id, delta }) => this.#text(item_id, delta),
-    "response.output_audio.delta": ({ item_id, delta }) => this.#sound(item_id, delta),
+    "response.output_audio.delta": ({ item_id, delta, response_id }) => this.#sound(item_id, delta, response_id),
     "response.done": ({ response }) => this.#end(response),
   };
 
   #begin(item, response) {
     if (item.type !== "message") return;
-    const created = this.#createdAt ?? this.#clock();
-    const utterance = this.#recorder.begin(item.id, "talk", "", this.#endedAt ?? created);
-    utterance.timings = [{ name: "ear", milliseconds: created - utterance.askedAt }];
+    const asked = this.#endedAt ?? this.#createdAt ?? this.#clock();
+    const utterance = this.#recorder.begin(item.id, "talk", "", asked);
+    // Between the end of a spoken turn and the Thinker's request lies the work of the server's ear.
+    if (this.#spoken) utterance.before = "ear";
     this.#utterances.set(response, utterance);
     this.#endedAt = null;
   }
 
   #text(item, delta) {
     const utterance = this.#recorder.find(item);
-    if (utterance === null) return;
-    if (!this.#texts.has(item)) {
-      this.#texts.set(item, this.#clock());
-      this.#span(utterance, "thinker", this.#createdAt);
-    }
-    utterance.text += delta;
+    if (utterance !== null) utterance.text += delta;
   }
 
-  #sound(item, delta) {
+  #sound(item, delta, response) {
     const utterance = this.#recorder.find(item);
     if (utterance === null) return;
-    if (utterance.firstSoundAt === null) this.#span(utterance, "talker", this.#texts.get(item) ?? this.#createdAt);
+    if (utterance.firstSoundAt === null) this.#noteTimeline(utterance, response);
     utterance.arrived(this.#clock(), fromBase64(delta).length / 48_000);
   }
 
@@ -78,17 +73,13 @@ export class TurnClock {
     const utterance = this.#utterances.get(response.id);
     this.#utterances.delete(response.id);
     if (utterance === undefined) return;
-    this.#texts.delete(utterance.name);
     if (response.status === "failed") utterance.ended(this.#clock(), "failed");
-    this.#noteStages(utterance);
+    this.#noteTimeline(utterance, response.id);
   }
 
-  async #noteStages(utterance) {
-    utterance.stages = await this.#stages.until();
+  /** Asks the server where its time went: at the first sound, and at the end. */
+  async #noteTimeline(utterance, response) {
+    utterance.served = (await this.#readTimeline(response)) ?? utterance.served;
     this.#recorder.changed();
-  }
-
-  #span(utterance, name, since) {
-    utterance.timings.push({ name, milliseconds: this.#clock() - (since ?? this.#clock()) });
   }
 }

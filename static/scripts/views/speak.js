@@ -2,7 +2,7 @@
 
 import { ApiProblem } from "../api/http.js";
 import { fetchSpeech, streamSpeech } from "../api/speech.js";
-import { readStages } from "../api/stage-use.js";
+import { fetchTimeline } from "../api/timeline.js";
 import { toWav } from "../audio/pcm.js";
 import { byId, milliseconds, seconds } from "../dom.js";
 import { keep } from "../preferences.js";
@@ -84,35 +84,32 @@ export class SpeakView {
     this.#last = null;
     notices.withdraw("speak");
     this.#showReading(running);
-    // The stages are read before the wish, and not waited for: the wait would count as the server's.
-    const before = readStages();
     try {
       running.output = await sound.open();
       if (this.#running !== running) return;
       running.utterance = recorder.begin(name, "speak", running.wish.text);
-      await this.#play(running, key.value, before);
-      running.utterance.stages = await before.until();
-      recorder.changed();
+      await this.#play(running, key.value);
     } catch (failure) {
       this.#fail(running, failure);
     }
   }
 
-  async #play(running, key, before) {
+  async #play(running, key) {
     const { output, utterance, spoken, wish } = running;
     const { recorder } = this.#services;
     this.#follow(running);
     output.begin(running.name);
     for await (const event of streamSpeech(wish, { key, signal: running.abort.signal })) {
       if (event.type === "headers") {
-        utterance.answered(performance.now(), event.timings);
+        running.requestId = event.requestId;
+        utterance.answered(event.timings);
         this.#warn(event.warning);
       } else if (event.type === "word") {
         spoken.add(event.word);
       } else if (event.type === "sound") {
         const first = utterance.firstSoundAt === null;
         utterance.arrived(performance.now(), event.samples.length / 24_000);
-        if (first) before.until().then((use) => utterance.shareOut(use));
+        if (first) this.#noteTimeline(running, key);
         running.pieces.push(event.samples.slice());
         output.write(event.samples);
         recorder.changed();
@@ -120,8 +117,16 @@ export class SpeakView {
       } else {
         this.#last = running;
         output.end();
+        this.#noteTimeline(running, key);
       }
     }
+  }
+
+  /** Asks the server where its time went: at the first sound, and at the end. */
+  async #noteTimeline({ requestId, utterance }, key) {
+    if (requestId === null) return;
+    utterance.served = (await fetchTimeline(requestId, key)) ?? utterance.served;
+    this.#services.recorder.changed();
   }
 
   /** Shows what is heard of an utterance until it is over. */

@@ -12,6 +12,7 @@ const WORDS = {
   idle: "Press to talk",
   connecting: "Connecting…",
   reconnecting: "The connection was lost. Coming back…",
+  offline: "You are offline. We go on when the network is back.",
   listening: "Listening",
   hearing: "I hear you",
   thinking: "Thinking",
@@ -47,6 +48,7 @@ export class TalkView {
     byId("talk-form").addEventListener("submit", (event) => this.#written(event));
     this.#settings.addEventListener("change", () => this.#session?.change(this.#settings.value));
     addEventListener("online", () => this.#session?.hurry());
+    addEventListener("offline", () => this.#session?.networkChanged());
     document.addEventListener("visibilitychange", () => this.#session?.hurry());
     addEventListener("keydown", (event) => this.#key(event));
     addEventListener("pagehide", () => this.#stop());

@@ -1,6 +1,6 @@
 /** Watch: how fast the server is and how healthy, at a glance. */
 
-import { readMetrics } from "../api/stage-use.js";
+import { readMetrics } from "../api/read-metrics.js";
 import { byId } from "../dom.js";
 import { BufferChart } from "../widgets/buffer-chart.js";
 import { showGaps } from "../widgets/gap-histogram.js";
@@ -75,7 +75,7 @@ export class WatchView {
 
   #showStages() {
     const { recorder, status } = this.#services;
-    const measured = recorder.utterances.find((utterance) => utterance.stages.length > 0);
-    showStages(byId("stages"), status.readiness?.stages ?? {}, measured?.stages ?? []);
+    const measured = recorder.utterances.find((utterance) => utterance.served !== null);
+    showStages(byId("stages"), status.readiness?.stages ?? {}, measured?.served.stages ?? []);
   }
 }

@@ -1,22 +1,25 @@
-/** What each stage does. */
+/** What each stage does, and did for the last utterance. */
 
 import { make, milliseconds } from "../dom.js";
-
-const NAMES = { thinker: "Thinker", talker: "Talker", code2wav: "Code2Wav" };
+import { nameOf } from "./stage-names.js";
 
 /**
  * @param {HTMLTableElement} table
  * @param {Record<string, string>} states By stage.
- * @param {import("../api/metrics.js").StageUse[]} use Of the last utterance.
+ * @param {import("../api/timeline.js").StageTimeline[]} times Of the last utterance.
  */
-export function showStages(table, states, use) {
-  const stages = [...new Set([...Object.keys(states), ...use.map(({ stage }) => stage)])];
-  table.tBodies[0].replaceChildren(...stages.map((stage) => row(stage, states[stage], use.find((one) => one.stage === stage))));
+export function showStages(table, states, times) {
+  const stages = [...new Set([...Object.keys(states), ...times.map(({ stage }) => stage)])];
+  const rows = stages.map((stage) => row(stage, states[stage], times.find((one) => one.stage === stage)));
+  table.tBodies[0].replaceChildren(...rows);
 }
 
-function row(stage, state = "–", use) {
-  const cells = [state];
-  if (use === undefined || use.steps === 0) cells.push("–", "–", "–", "–");
-  else cells.push(String(use.steps), milliseconds(1000 * use.stepSeconds), use.batch.toFixed(1), milliseconds(1000 * use.stallSeconds));
-  return make("tr", {}, make("th", { scope: "row" }, NAMES[stage] ?? stage), ...cells.map((cell) => make("td", {}, cell)));
+function row(stage, state = "–", times) {
+  const cells = times === undefined || times.steps === 0 ? new Array(6).fill("–") : figures(times);
+  const heading = make("th", { scope: "row" }, nameOf(stage));
+  return make("tr", {}, heading, ...[state, ...cells].map((cell) => make("td", {}, cell)));
+}
+
+function figures({ steps, compute_ms, queue_ms, waited_ms, starved_ms, held_ms }) {
+  return [String(steps), ...[compute_ms / steps, queue_ms, waited_ms, starved_ms, held_ms].map(milliseconds)];
 }

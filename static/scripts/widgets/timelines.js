@@ -1,19 +1,9 @@
 /** One bar for each utterance: where the time went. */
 
 import { byId, make, milliseconds } from "../dom.js";
+import { inOrder, nameOf } from "./stage-names.js";
 
 const SHOWN = 8;
-const LABELS = {
-  admission: "Admission",
-  ear: "Ear",
-  thinker: "Thinker",
-  talker: "Talker",
-  code2wav: "Code2Wav",
-  server: "Server",
-  network: "Network",
-  buffered: "Buffered",
-  played: "Played",
-};
 /** At most this part of a bar is for what was played; the wait is what there is to see. */
 const PLAYED_SHARE = 0.4;
 
@@ -28,8 +18,7 @@ export class Timelines {
     this.#empty.hidden = shown.length > 0;
     this.#legend.hidden = shown.length === 0;
     const names = new Set(shown.flatMap((utterance) => utterance.spans().map((span) => span.name)));
-    const known = Object.keys(LABELS).filter((name) => names.has(name));
-    this.#legend.replaceChildren(...known.map((name) => make("li", { "data-span": name }, LABELS[name])));
+    this.#legend.replaceChildren(...inOrder(names).map((name) => make("li", { "data-span": name }, nameOf(name))));
     const longest = Math.max(1, ...shown.map(waitOf));
     this.#list.replaceChildren(...shown.map((utterance) => row(utterance, longest)));
   }
@@ -55,14 +44,14 @@ function row(utterance, longest) {
 }
 
 function bar(span, scale) {
-  const element = make("span", { class: "span", "data-span": span.name, title: `${LABELS[span.name]}: ${milliseconds(span.end - span.start)}` });
+  const element = make("span", { class: "span", "data-span": span.name, title: `${nameOf(span.name)}: ${milliseconds(span.end - span.start)}` });
   element.style.insetInlineStart = `${100 * span.start * scale}%`;
   element.style.width = span.name === "played" ? "100%" : `${100 * (span.end - span.start) * scale}%`;
   return element;
 }
 
 function describe(spans) {
-  return spans.map((span) => `${LABELS[span.name]} ${milliseconds(span.end - span.start)}`).join(", ");
+  return spans.map((span) => `${nameOf(span.name)} ${milliseconds(span.end - span.start)}`).join(", ");
 }
 
 const OUTCOMES = { running: "speaking", finished: "heard", interrupted: "interrupted", failed: "failed" };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import httpx
 import pytest
 
 from tests.app.realtime.conversing import sound_of, talking
@@ -140,6 +141,21 @@ async def test_cancelling_before_the_first_delta_and_asking_again(slow_rote: Ser
         created = [e["response"]["id"] for e in talk.events if e["type"] == "response.created"]
         assert created == [end["id"] for end in ends]
         assert engine.most_live == 1
+        assert engine.replaced >= 1, "the engine is told which answer takes another one's place"
+
+
+async def test_an_answers_times_can_be_looked_up(slow_rote: Serving) -> None:
+    async with talking(slow_rote.websocket_url) as talk, httpx.AsyncClient() as http:
+        await talk.say("hello you")
+        await talk.send("response.create")
+        done = await talk.until("response.done")
+        url = f"{slow_rote.base_url}/v1/requests/{done['response']['id']}/timeline"
+        # The engine lets go of it a little later than the client is told of its end.
+        async with asyncio.timeout(5):
+            while (told := (await http.get(url)).json())["status"] == "running":  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert (told["endpoint"], told["status"]) == ("realtime", "completed")
+        assert 0 < told["first_sent_at_ms"] < told["ended_at_ms"]
 
 
 async def test_what_was_not_heard_leaves_the_history(slow_rote: Serving) -> None:
