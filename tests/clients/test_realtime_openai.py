@@ -97,6 +97,23 @@ async def test_a_text_turn(conversing_server: str) -> None:
         assert done.response.usage.input_token_details.cached_tokens > 0
 
 
+async def test_an_answer_in_an_interrupted_ones_place_does_not_compute_the_history_again(
+    conversing_server: str,
+) -> None:
+    async with conversing(conversing_server, max_output_tokens=40) as talk:
+        await talk.say("Here is a list: " + ", ".join(f"item number {n}" for n in range(60)) + ".")
+        await talk.connection.response.create()
+        await talk.until("response.output_audio.delta")
+        await talk.connection.response.cancel()
+        await talk.connection.response.create()
+        cancelled = await talk.until("response.done")
+        assert cancelled.response.status == "cancelled"
+        done = await talk.until("response.done")
+        assert done.response.status in ("completed", "incomplete")
+        usage = done.response.usage
+        assert usage.input_token_details.cached_tokens > usage.input_tokens / 2
+
+
 async def test_a_spoken_turn(conversing_server: str) -> None:
     need_ear()
     async with conversing(conversing_server) as talk:

@@ -46,9 +46,8 @@ def test_a_conversation(conversing_server: str, speech: list[str], script: str, 
     ended = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert ended.returncode == 0, ended.stderr[-3000:]
     result: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-    assert result["text_turn"], result
-    assert result["spoken_turn"], result
-    assert result["interruption"], result
+    for part in ("text_turn", "spoken_turn", "interruption", "cancel", "tool_call"):
+        assert result[part], f"{part}: {result}"
     assert result["errors"] == []
     assert "sea" in result["heard"][0].lower()
     assert result["seconds"] > 1

@@ -15,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from agents import function_tool
-from agents.realtime import RealtimeAgent, RealtimeRunner, RealtimeSession
+from agents.realtime import (
+    RealtimeAgent,
+    RealtimeModelSendInterrupt,
+    RealtimeRunner,
+    RealtimeSession,
+)
 
 PIECE = 1920
 PATIENCE = 120.0
@@ -38,6 +43,7 @@ class Watcher:
         self.interruptions = 0
         self.heard: list[str] = []
         self.errors: list[str] = []
+        self.ended: list[str] = []
 
     async def watch(self, session: RealtimeSession) -> None:
         async for event in session:
@@ -51,6 +57,8 @@ class Watcher:
                 raw: Any = event.data
                 if raw.type == "turn_ended":
                     self.ends += 1
+                elif raw.type == "raw_server_event" and raw.data["type"] == "response.done":
+                    self.ended.append(raw.data["response"]["status"])
                 elif raw.type in ("error", "exception"):
                     self.errors.append(repr(raw))
                 elif raw.type == "input_audio_transcription_completed":
@@ -70,34 +78,55 @@ async def speak(session: RealtimeSession, sound: bytes) -> None:
         await asyncio.sleep(0.04)
 
 
-async def main(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
-    agent = RealtimeAgent(
-        name="speaker", instructions="Answer in one short sentence.", tools=[get_weather]
-    )
-    runner = RealtimeRunner(agent)
-    session = await runner.run(model_config={"api_key": "none", "url": url})
+async def begin(url: str, **options: Any) -> RealtimeSession:
+    agent = RealtimeAgent(name="speaker", instructions="Answer in one short sentence.", **options)
+    return await RealtimeRunner(agent).run(model_config={"api_key": "none", "url": url})
+
+
+async def by_voice(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
+    """A written turn, a spoken one, one that interrupts, and a cancelled answer."""
     watcher = Watcher()
     result: dict[str, Any] = {}
-    async with session:
+    async with await begin(url) as session:
         watching = asyncio.create_task(watcher.watch(session))
         await session.send_message("What is the capital of France?")
         result["text_turn"] = await until(lambda: watcher.ends == 1 and watcher.sound > 9_600)
         await asyncio.sleep(watcher.sound / 48_000)
         sound = watcher.sound
-        await speak(session, speech + bytes(6 * 48_000))
+        speaking = asyncio.create_task(speak(session, speech + bytes(10 * 48_000)))
         result["spoken_turn"] = await until(lambda: watcher.heard and watcher.sound > sound)
+        speaking.cancel()
         interruptions = watcher.interruptions
-        await speak(session, interruption + bytes(6 * 48_000))
+        speaking = asyncio.create_task(speak(session, interruption + bytes(10 * 48_000)))
         result["interruption"] = await until(
             lambda: watcher.interruptions > interruptions and len(watcher.heard) > 1
         )
+        speaking.cancel()
+        ends, sound = watcher.ends, watcher.sound
+        await session.send_message("Tell me a long story about a dragon.")
+        await until(lambda: watcher.sound > sound + 9_600)
+        await session.model.send_event(RealtimeModelSendInterrupt(force_response_cancel=True))
+        result["cancel"] = await until(lambda: watcher.ends > ends and "cancelled" in watcher.ended)
         watching.cancel()
-    return result | {
-        "heard": watcher.heard,
-        "calls": CALLS,
-        "errors": watcher.errors,
-        "seconds": watcher.sound / 48_000,
-    }
+    seconds = watcher.sound / 48_000
+    return result | {"heard": watcher.heard, "errors": watcher.errors, "seconds": seconds}
+
+
+async def calling(url: str) -> dict[str, Any]:
+    """The model calls a function by itself, and speaks once it has the result."""
+    watcher = Watcher()
+    async with await begin(url, tools=[get_weather]) as session:
+        watching = asyncio.create_task(watcher.watch(session))
+        await session.send_message("Tell me the weather for Berlin, please.")
+        called = await until(lambda: CALLS)
+        answered = await until(lambda: watcher.sound > 9_600)
+        watching.cancel()
+    return {"tool_call": called and answered, "calls": CALLS, "errors": watcher.errors}
+
+
+async def main(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
+    voice, call = await by_voice(url, speech, interruption), await calling(url)
+    return voice | call | {"errors": voice["errors"] + call["errors"]}
 
 
 if __name__ == "__main__":

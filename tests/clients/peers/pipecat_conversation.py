@@ -11,15 +11,21 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from pipecat.adapters.llm.schemas.function_schema import FunctionSchema
+from pipecat.adapters.llm.schemas.tools_schema import ToolsSchema
 from pipecat.frames.frames import (
     EndFrame,
     ErrorFrame,
     Frame,
     InputAudioRawFrame,
+    InterruptionFrame,
     LLMContextFrame,
+    LLMRunFrame,
     ProposedUserStartedSpeakingFrame,
     TranscriptionFrame,
     TTSAudioRawFrame,
@@ -29,6 +35,8 @@ from pipecat.observers.base_observer import BaseObserver, FramePushed
 from pipecat.pipeline.pipeline import Pipeline
 from pipecat.pipeline.worker import PipelineParams, PipelineWorker
 from pipecat.processors.aggregators.llm_context import LLMContext
+from pipecat.processors.aggregators.llm_response_universal import LLMContextAggregatorPair
+from pipecat.services.llm_service import FunctionCallParams
 from pipecat.services.openai.realtime.events import (
     AudioConfiguration,
     AudioInput,
@@ -87,50 +95,119 @@ async def speak(worker: PipelineWorker, sound: bytes) -> None:
         await asyncio.sleep(0.04)
 
 
-async def main(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
+def service_of(url: str, **audio_input: Any) -> OpenAIRealtimeLLMService:
     properties = SessionProperties(
         instructions="Answer in one short sentence.",
-        audio=AudioConfiguration(input=AudioInput(transcription=InputAudioTranscription())),
+        audio=AudioConfiguration(
+            input=AudioInput(transcription=InputAudioTranscription(), **audio_input)
+        ),
     )
-    service = OpenAIRealtimeLLMService(
+    return OpenAIRealtimeLLMService(
         api_key="none",
         base_url=url,
         settings=OpenAIRealtimeLLMService.Settings(
             model="gpt-realtime", session_properties=properties
         ),
     )
-    watcher = Watcher()
+
+
+@asynccontextmanager
+async def running(processors: list[Any], watcher: Watcher) -> AsyncGenerator[PipelineWorker]:
     worker = PipelineWorker(
-        Pipeline([service]),
+        Pipeline(processors),
         params=PipelineParams(audio_in_sample_rate=24_000, audio_out_sample_rate=24_000),
         observers=[watcher],
         cancel_on_idle_timeout=False,
     )
     runner = WorkerRunner(handle_sigint=False)
     await runner.add_workers(worker)
-    running = asyncio.create_task(runner.run())
-    context = LLMContext([{"role": "user", "content": "What is the capital of France?"}])
-    await worker.queue_frame(LLMContextFrame(context))
-    result: dict[str, Any] = {"text_turn": await until(lambda: watcher.sound > 24_000)}
-    await until(lambda: time.monotonic() - watcher.last_sound > 3)
-    sound = watcher.sound
-    await speak(worker, speech + bytes(48_000))
-    result["spoken_turn"] = await until(lambda: watcher.heard and watcher.sound > sound + 9_600)
-    turns = watcher.turns
-    await speak(worker, interruption + bytes(48_000))
-    result["interruption"] = await until(lambda: watcher.turns > turns and len(watcher.heard) > 1)
-    sound = watcher.sound
-    result["answer_to_it"] = await until(lambda: watcher.sound > sound + 9_600)
+    task = asyncio.create_task(runner.run())
+    yield worker
     await worker.queue_frame(EndFrame())
-    await asyncio.wait({running}, timeout=20)
-    result |= {
+    await asyncio.wait({task}, timeout=20)
+
+
+async def quiet(watcher: Watcher, seconds: float) -> None:
+    await until(lambda: time.monotonic() - watcher.last_sound > seconds)
+
+
+async def by_voice(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
+    """A written turn, a spoken one, and one that interrupts."""
+    watcher = Watcher()
+    async with running([service_of(url)], watcher) as worker:
+        context = LLMContext([{"role": "user", "content": "What is the capital of France?"}])
+        await worker.queue_frame(LLMContextFrame(context))
+        result: dict[str, Any] = {"text_turn": await until(lambda: watcher.sound > 24_000)}
+        await quiet(watcher, 1.5)
+        sound = watcher.sound
+        await speak(worker, speech + bytes(48_000))
+        result["spoken_turn"] = await until(lambda: watcher.heard and watcher.sound > sound + 9_600)
+        turns = watcher.turns
+        await speak(worker, interruption + bytes(48_000))
+        result["interruption"] = await until(
+            lambda: watcher.turns > turns and len(watcher.heard) > 1
+        )
+        sound = watcher.sound
+        result["answer_to_it"] = await until(lambda: watcher.sound > sound + 9_600)
+    return result | {
         "heard": watcher.heard,
         "said": watcher.text,
-        "turns": watcher.turns,
         "errors": watcher.errors,
         "seconds": watcher.sound / 48_000,
     }
-    return result
+
+
+async def cancelling(url: str) -> dict[str, Any]:
+    """With turns that the client ends, Pipecat cancels the answer that it interrupts."""
+    watcher = Watcher()
+    async with running([service_of(url, turn_detection=False)], watcher) as worker:
+        context = LLMContext([{"role": "user", "content": "Tell me a long story about a dragon."}])
+        await worker.queue_frame(LLMContextFrame(context))
+        await until(lambda: watcher.sound > 9_600)
+        await worker.queue_frame(InterruptionFrame())
+        await asyncio.sleep(0.5)
+        sound = watcher.sound
+        await asyncio.sleep(1.5)
+        stopped = watcher.sound == sound
+    return {"cancel": stopped, "errors": watcher.errors}
+
+
+async def calling(url: str) -> dict[str, Any]:
+    """The model calls a function by itself, and speaks once it has the result."""
+    watcher, calls = Watcher(), []
+    service = service_of(url, turn_detection=False)
+
+    async def get_weather(params: FunctionCallParams) -> None:
+        calls.append(params.arguments["city"])
+        await params.result_callback({"weather": "sunny"})
+
+    service.register_function("get_weather", get_weather)
+    weather = FunctionSchema(
+        name="get_weather",
+        description="Tells the weather of a city.",
+        properties={"city": {"type": "string"}},
+        required=["city"],
+    )
+    context = LLMContext(
+        [{"role": "user", "content": "Tell me the weather for Berlin, please."}],
+        tools=ToolsSchema(standard_tools=[weather]),
+    )
+    pair = LLMContextAggregatorPair(context)
+    async with running([pair.user(), service, pair.assistant()], watcher) as worker:
+        await worker.queue_frame(LLMRunFrame())
+        called = await until(lambda: calls)
+        answered = await until(lambda: watcher.sound > 9_600)
+    return {"tool_call": called and answered, "calls": calls, "errors": watcher.errors}
+
+
+async def main(url: str, speech: bytes, interruption: bytes) -> dict[str, Any]:
+    parts = [
+        await by_voice(url, speech, interruption),
+        await cancelling(url),
+        await calling(url),
+    ]
+    errors = [error for part in parts for error in part.pop("errors")]
+    return {key: value for part in parts for key, value in part.items()} | {"errors": errors}
 
 
 if __name__ == "__main__":
