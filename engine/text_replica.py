@@ -21,7 +21,7 @@ from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.request import SpeechParameters
-from engine.tool_calls import CALL_BEGINS, CallRule, parse_tool_call
+from engine.tool_calls import CallRule, parse_tool_call
 
 STRUCTURED_OUTPUT_BACKEND = "xgrammar"
 
@@ -38,7 +38,9 @@ class TextPrompt:
         repetition_penalty: 1 for none.
         stop_token_ids: Tokens that end the answer, beside the model's own.
         calls: Whether the answer must or may be a tool call; None: it is words.
-        token_biases: What is added to the logits of tokens.
+        call_token: What a call begins with. Where a call is allowed and not required, the answer
+            is one if this token, its logit raised by `call_bias`, is the likeliest beginning.
+        call_bias: See `call_token`.
     """
 
     token_ids: tuple[int, ...]
@@ -48,7 +50,13 @@ class TextPrompt:
     repetition_penalty: float = 1.0
     stop_token_ids: tuple[int, ...] = ()
     calls: CallRule | None = None
-    token_biases: Mapping[int, float] = field(default_factory=dict)
+    call_token: int = 0
+    call_bias: float = 0.0
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the model decides between a call and words."""
+        return self.calls is not None and not self.calls.required
 
 
 @dataclass(slots=True)
@@ -61,16 +69,11 @@ class TextRequest:
     has_credit: bool = True
     closed: bool = False
     submitted: bool = False
-    cached_tokens: int = 0
+    cached_tokens: int | None = None
     output_tokens: int = 0
+    deciding: bool = False
+    calling: bool = False
     held_back: str = ""
-
-    def holds_back(self, text: str) -> bool:
-        """Whether more of the answer belongs to a call, of which only the whole is given out."""
-        rule = None if self.prompt is None else self.prompt.calls
-        if rule is None:
-            return False
-        return rule.required or bool(self.held_back) or text.startswith(CALL_BEGINS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,12 @@ class TextReplica:
                 f"{self.settings.max_steps - 1}."
             )
         request.prompt = payload
-        self._submit(request, payload)
+        if payload.undecided:
+            request.deciding = True
+            self._submit(request, payload, _decision_sampling(payload))
+        else:
+            request.calling = payload.calls is not None
+            self._submit(request, payload, self._sampling(request, payload))
 
     def close_input(self, request_id: str) -> None:
         """Ends the input."""
@@ -156,18 +164,21 @@ class TextReplica:
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
         return [made for output in core_outputs for made in self._convert(output)]
 
-    def _submit(self, request: TextRequest, prompt: TextPrompt) -> None:
+    def _sampling(self, request: TextRequest, prompt: TextPrompt) -> SamplingParams:
+        # A call is no matter of taste.
+        rule = prompt.calls if request.calling else None
         room = self.settings.max_steps - len(prompt.token_ids)
-        sampling = SamplingParams(
-            temperature=prompt.temperature,
+        return SamplingParams(
+            temperature=prompt.temperature if rule is None else 0.0,
             top_p=prompt.top_p,
-            repetition_penalty=prompt.repetition_penalty,
+            repetition_penalty=prompt.repetition_penalty if rule is None else 1.0,
             max_tokens=min(prompt.max_tokens, room),
             stop_token_ids=list(prompt.stop_token_ids),
-            structured_outputs=_structured(prompt.calls),
-            logit_bias=dict(prompt.token_biases) or None,
+            structured_outputs=None if rule is None else _guided(rule),
             output_kind=RequestOutputKind.DELTA,
         )
+
+    def _submit(self, request: TextRequest, prompt: TextPrompt, sampling: SamplingParams) -> None:
         sampling.update_from_generation_config({}, self.tokenizer.eos_token_id)
         core_request = EngineCoreRequest(
             request_id=request.request_id,
@@ -187,18 +198,32 @@ class TextReplica:
     def _convert(self, output: EngineCoreOutput) -> list[TextOutput]:
         request = self.requests[output.request_id]
         finished = output.finish_reason is not None
-        if output.prefill_stats is not None:
+        if request.deciding:
+            return self._decide(request, output)
+        if output.prefill_stats is not None and request.cached_tokens is None:
             request.cached_tokens = output.prefill_stats.num_cached_tokens
         request.output_tokens += len(output.new_token_ids)
         made: list[TextOutput] = []
         text = self._text(request, output, finished)
-        if text and request.holds_back(text):
+        if text and request.calling:
             request.held_back += text
         elif text:
             made.append(TextOutput(request.request_id, TextPayload(text), finished=False))
         if finished:
             made.extend(self._end(request, output.finish_reason))
         return made
+
+    def _decide(self, request: TextRequest, output: EngineCoreOutput) -> list[TextOutput]:
+        """Goes on with a call or with words, as the first token says; its prompt is known now."""
+        prompt = request.prompt
+        assert prompt is not None
+        if output.prefill_stats is not None:
+            request.cached_tokens = output.prefill_stats.num_cached_tokens
+        if output.finish_reason is not None:
+            request.deciding = False
+            request.calling = output.new_token_ids == [prompt.call_token]
+            self._submit(request, prompt, self._sampling(request, prompt))
+        return []
 
     @staticmethod
     def _text(request: TextRequest, output: EngineCoreOutput, finished: bool) -> str:
@@ -220,7 +245,7 @@ class TextReplica:
             made.append(TextOutput(request.request_id, call, finished=False))
         usage = UsagePayload(
             input_tokens=0 if request.prompt is None else len(request.prompt.token_ids),
-            cached_tokens=request.cached_tokens,
+            cached_tokens=request.cached_tokens or 0,
             output_tokens=request.output_tokens,
             truncated=reason is FinishReason.LENGTH,
         )
@@ -242,9 +267,16 @@ class TextReplica:
         self.core.shutdown()
 
 
-def _structured(rule: CallRule | None) -> StructuredOutputsParams | None:
-    if rule is None:
-        return None
+def _decision_sampling(prompt: TextPrompt) -> SamplingParams:
+    return SamplingParams(
+        temperature=0.0,
+        max_tokens=1,
+        logit_bias={prompt.call_token: prompt.call_bias},
+        output_kind=RequestOutputKind.DELTA,
+    )
+
+
+def _guided(rule: CallRule) -> StructuredOutputsParams:
     parameters = StructuredOutputsParams(grammar=rule.grammar)
     # Upstream's input processor, which is not used here, chooses the backend in this field.
     parameters._backend = STRUCTURED_OUTPUT_BACKEND

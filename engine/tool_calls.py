@@ -12,8 +12,8 @@ import xgrammar
 from engine.errors import InvalidRequestError
 from engine.request import Chat, Tool
 
-CALL_BEGINS = "{"
-"""What a call begins with, and what no answer in words contains."""
+CALL_BEGINS = '{"'
+"""What a call begins with."""
 
 
 _ANY_OBJECT = {"type": "object"}
@@ -24,8 +24,8 @@ class CallRule:
     """Whether an answer is a call.
 
     Attributes:
-        required: Whether it must be one; else the Thinker decides with its first token.
-        grammar: What the answer obeys, in xgrammar's EBNF.
+        required: Whether it must be one; else the Thinker decides.
+        grammar: What a call obeys, in xgrammar's EBNF.
     """
 
     required: bool
@@ -33,11 +33,11 @@ class CallRule:
 
 
 def call_rule(chat: Chat) -> CallRule | None:
-    """The rule that an answer obeys; None: it is free text.
+    """Whether an answer is a call, and of what; None: it is words.
 
     A call is `{"name": ..., "arguments": {...}}`. `tool_choice` decides: with `required` the answer
-    is a call of any of the tools, with a name of that one. With `auto` it may be a call, or words
-    without a brace. What answers a tool's result is never a call then, or it might go on for ever.
+    is a call of any of the tools, with a name of that one; with `auto` it may be one. What answers
+    a tool's result is never a call then, or it might go on for ever.
 
     Raises:
         InvalidRequestError: A tool is required but none (or not the named one) was given; or the
@@ -51,10 +51,7 @@ def call_rule(chat: Chat) -> CallRule | None:
     required = chat.tool_choice != "auto"
     grammars = [_call(tool, required) for tool in _allowed(chat)]
     calls = grammars[0] if len(grammars) == 1 else xgrammar.Grammar.union(*grammars)
-    if required:
-        return CallRule(True, str(calls))
-    words = xgrammar.Grammar.from_regex(f"[^{CALL_BEGINS}]+")
-    return CallRule(False, str(xgrammar.Grammar.union(calls, words)))
+    return CallRule(required, str(calls))
 
 
 def _allowed(chat: Chat) -> Sequence[Tool]:

@@ -23,7 +23,7 @@ REPETITION_PENALTY = 1.1
 MAXIMUM_TOKENS = 160
 
 CALL_BIAS = 7.5
-"""Added to the logit of the token that begins a call where a call is allowed and not required.
+"""Added to the logit of the token that begins a call, where the model decides.
 
 The embedded model is small and shy of calls, but its doubts tell: over six sets of tools it finds a
 call's beginning e^-8 likely or more in 18 of 24 turns that want one, and in none of 96 others.
@@ -38,8 +38,7 @@ class ChatToPrompt:
         self._tokenizer = tokenizer
         self._chat: Chat | None = None
         self._closed = False
-        # Quotes follow the brace in the token that a call begins with.
-        self._call_token = tokenizer.encode(f'{CALL_BEGINS}"', add_special_tokens=False)[0]
+        self._call_token = tokenizer.encode(CALL_BEGINS, add_special_tokens=False)[0]
 
     def push(self, payload: Chat) -> None:
         """Takes the conversation."""
@@ -66,11 +65,12 @@ class ChatToPrompt:
         return TextPrompt(
             token_ids=tuple(token_ids),
             max_tokens=chat.max_tokens or MAXIMUM_TOKENS,
-            temperature=0.0 if calls is not None else temperature,
+            temperature=temperature,
             top_p=TOP_P,
-            repetition_penalty=1.0 if calls is not None else REPETITION_PENALTY,
+            repetition_penalty=REPETITION_PENALTY,
             calls=calls,
-            token_biases={self._call_token: CALL_BIAS} if calls and not calls.required else {},
+            call_token=self._call_token,
+            call_bias=CALL_BIAS,
         )
 
     @property
