@@ -57,6 +57,11 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     503: _error("The server is starting, full or shutting down.", Retry_After=_RETRY_AFTER),
 }
 
+TIMELINE_RESPONSES: dict[int | str, dict[str, Any]] = {
+    401: ERROR_RESPONSES[401],
+    404: _error("The request is not among the last ones that were made with this key."),
+}
+
 _BINARY: dict[str, Any] = {"schema": {"type": "string", "format": "binary"}}
 
 _EVENT_STREAM = {

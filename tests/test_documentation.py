@@ -34,7 +34,7 @@ from app.settings import Settings
 from app.speech.schema import SpeechRequest
 from app.text_stream.events import _EVENT_TYPES, ContextCreate
 from app.transcriptions import TextFormat
-from engine import OmniRequest, TextInput
+from engine import AbortReason, OmniRequest, TextInput
 from engine.catalogue_file import CatalogueFile
 from engine.deploy_config import (
     AdmissionDeployment,
@@ -205,7 +205,7 @@ async def test_every_metric_is_documented_and_no_other() -> None:
             name = f"{metric.name}_total" if metric.type == "counter" else metric.name
             if name in types:
                 assert types[name] == metric.type, name
-    for word in (*Transport, *Outcome):
+    for word in (*Transport, *Outcome, *AbortReason):
         assert f"`{word}`" in text
 
 

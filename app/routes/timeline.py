@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from app.auth import authorize_request
 from app.errors import ApiError
-from app.openapi import ERROR_RESPONSES
+from app.openapi import TIMELINE_RESPONSES
 from app.state import AppState, state_of
 
 router = APIRouter(tags=["operation"])
@@ -57,7 +57,7 @@ class RequestTimeline(BaseModel):
     "/v1/requests/{request_id}/timeline",
     summary="Where did a request's time go?",
     response_model=RequestTimeline,
-    responses=ERROR_RESPONSES,
+    responses=TIMELINE_RESPONSES,
 )
 async def timeline(
     request_id: Annotated[

@@ -18,8 +18,8 @@ const SERVED = {
   first_audio_at_ms: 90,
   first_sent_at_ms: 100,
   stages: [
-    { stage: "talker", first_input_at_ms: 6 },
-    { stage: "code2wav", first_input_at_ms: 65 },
+    { stage: "talker", first_step_at_ms: 8, queue_ms: 2 },
+    { stage: "code2wav", first_step_at_ms: 67, queue_ms: 2 },
   ],
 };
 const ends = (utterance) => utterance.spans().map(({ name, end }) => [name, end]);
@@ -44,7 +44,7 @@ test("what passed before the server's request is the ear's in a conversation", (
   const utterance = new Utterance("a", "talk", "Hello", 1000);
   utterance.before = "ear";
   utterance.arrived(1300, 0.2);
-  utterance.served = { ...SERVED, stages: [{ stage: "thinker", first_input_at_ms: 5 }, ...SERVED.stages.map((one) => ({ ...one, first_input_at_ms: one.first_input_at_ms + 10 }))] };
+  utterance.served = { ...SERVED, stages: [{ stage: "thinker", first_step_at_ms: 7, queue_ms: 2 }, ...SERVED.stages.map((one) => ({ ...one, first_step_at_ms: one.first_step_at_ms + 10 }))] };
   assert.deepEqual(ends(utterance), [["ear", 200], ["admission", 205], ["thinker", 216], ["talker", 275], ["code2wav", 290], ["server", 300]]);
 });
 

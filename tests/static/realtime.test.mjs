@@ -111,7 +111,7 @@ test("an answer is measured from the end of the person's turn", async () => {
   let now = 0;
   const recorder = new Recorder(() => now);
   const asked = [];
-  const served = { first_audio_at_ms: 300, opened_at_ms: 10, first_sent_at_ms: 310, stages: [{ stage: "thinker", first_input_at_ms: 10 }, { stage: "talker", first_input_at_ms: 120 }] };
+  const served = { first_audio_at_ms: 300, opened_at_ms: 10, first_sent_at_ms: 310, stages: [{ stage: "thinker", first_step_at_ms: 12, queue_ms: 2 }, { stage: "talker", first_step_at_ms: 122, queue_ms: 2 }] };
   const answers = [served, null];
   const readTimeline = async (id) => {
     asked.push([id, now]);

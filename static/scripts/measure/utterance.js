@@ -70,8 +70,8 @@ export class Utterance {
 
   /**
    * The timeline: where the time went until the first sound, and what followed. Up to the first sound the server's
-   * parts follow each other: the waiting line, each stage until the next one has its first input, and sending. What
-   * the page waited longer is the network's, or the ear's in a conversation.
+   * parts follow each other: the waiting line, each stage until the next one has enough of its output to begin, and
+   * sending. What the page waited longer is the network's, or the ear's in a conversation.
    * @param {number} [now] How far an utterance that still runs has come.
    * @returns {Span[]}
    */
@@ -100,11 +100,17 @@ export class Utterance {
     const { served } = this;
     if (!served || served.first_audio_at_ms === null) return [{ name: "server", until: this.#serverMilliseconds }];
     const { stages } = served;
-    const ends = stages.map((_, index) => stages[index + 1]?.first_input_at_ms ?? served.first_audio_at_ms);
+    const ends = stages.map((_, index) => couldBegin(stages[index + 1]) ?? served.first_audio_at_ms);
     return [
       { name: "admission", until: served.opened_at_ms ?? 0 },
       ...stages.map(({ stage }, index) => ({ name: stage, until: ends[index] })),
       { name: "server", until: served.first_sent_at_ms ?? served.first_audio_at_ms },
     ];
   }
+}
+
+/** When a stage had enough input for its first step; null where there was none. */
+function couldBegin(stage) {
+  const step = stage?.first_step_at_ms ?? null;
+  return step === null ? null : step - stage.queue_ms;
 }
