@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import dataclass
+from email.utils import formatdate
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
@@ -64,7 +65,9 @@ class RequestContextMiddleware:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = context.request_id
+                headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID_HEADER] = context.request_id
+                headers["Date"] = formatdate(usegmt=True)
             await send(message)
 
         try:

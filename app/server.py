@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import math
 import os
 import signal
 import socket
+import sys
 from collections.abc import Generator
+from types import FrameType
+from typing import NoReturn
 
 import uvicorn
 
@@ -32,6 +36,8 @@ class Server(uvicorn.Server):
         """`lifecycle` is that of the engine behind the application."""
         super().__init__(config)
         self._lifecycle = lifecycle
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
@@ -43,18 +49,43 @@ class Server(uvicorn.Server):
             for number, handler in before.items():
                 signal.signal(number, handler)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begins the end; called by a signal, between two instructions of the main thread."""
+        super().handle_exit(sig, frame)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._ending.set)
+
+    async def main_loop(self) -> None:
+        """Waits for the end; uvicorn's own looks ten times a second whether it has come."""
+        self._loop = asyncio.get_running_loop()
+        # The date is no part of them: it is added when a response begins.
+        self.server_state.default_headers = self.config.encoded_headers
+        if not self.should_exit:
+            await self._ending.wait()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Ends the connections and the engine."""
         await super().shutdown(sockets)
         if self._lifecycle.stuck:
             # Nothing was served yet and nothing is left to be saved, while an orderly end would
             # wait until the models are loaded.
-            logging.shutdown()
-            os._exit(0)
+            leave(0)
 
     def stop(self) -> None:
         """Begins an orderly end, as a signal would."""
         self.should_exit = True
+        self._ending.set()
+
+
+def leave(status: int) -> NoReturn:
+    """Ends the process where nothing is left to be saved.
+
+    With vLLM loaded, taking the interpreter apart in an orderly way would take seconds.
+    """
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def configure_logging(level: LogLevel) -> None:

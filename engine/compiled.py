@@ -8,6 +8,7 @@ says that it is there; starts that find the marker load the compiled form.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import logging
 import platform
@@ -21,7 +22,7 @@ from typing import Literal
 
 import torch
 import vllm
-from vllm import envs
+from vllm import ModelRegistry, envs
 
 from engine.deploy_config import DeployConfig, StageDeployment
 from engine.pipeline_config import Models, PipelineConfig, StageKind, load_pipeline
@@ -53,19 +54,31 @@ class CompileJob:
         return [*module, str(self.model), self.deployment.model_dump_json()]
 
 
-def marker(model: Path, dtype: str, max_requests: int) -> Path:
+def marker(model: Path, dtype: str, max_requests: int, max_step_tokens: int) -> Path:
     """The file that says that a model was compiled, by all that a compiled form depends on."""
+    config = (model / "config.json").read_text(encoding="utf-8")
     parts = {
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "machine": platform.machine(),
         "instructions": torch.backends.cpu.get_cpu_capability(),
-        "config": (model / "config.json").read_text(encoding="utf-8"),
+        "config": config,
+        "code": [code_digest(name) for name in json.loads(config).get("architectures", [])],
         "dtype": dtype,
         "max_requests": max_requests,
+        "max_step_tokens": max_step_tokens,
     }
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
     return Path(envs.VLLM_CACHE_ROOT) / MARKERS / f"compiled-{digest}"
+
+
+def code_digest(architecture: str) -> str | None:
+    """The SHA-256 of the module that holds a registered model; None if it is not registered."""
+    registered = ModelRegistry.models.get(architecture)
+    if registered is None:
+        return None
+    source = inspect.getsourcefile(registered.load_model_cls())
+    return None if source is None else hashlib.sha256(Path(source).read_bytes()).hexdigest()
 
 
 def can_compile() -> bool:
@@ -123,7 +136,9 @@ def wants_compiling(model: Path, deployment: StageDeployment) -> bool:
     """Whether a stage runs eager now but should be compiled for the next start."""
     if deployment.device != "cpu":
         return False  # compiled at the start itself
-    made = marker(model, resolve_dtype(deployment.dtype), deployment.max_requests)
+    made = marker(
+        model, resolve_dtype(deployment.dtype), deployment.max_requests, deployment.max_step_tokens
+    )
     return deployment.compile == "auto" and not made.exists()
 
 

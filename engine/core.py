@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from vllm.config import CompilationConfig
+from vllm.config import CompilationConfig, VllmConfig
 from vllm.config.compilation import CompilationMode, CUDAGraphMode
 from vllm.engine.arg_utils import EngineArgs
-from vllm.platforms import current_platform
 from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
-from engine.compile_backend import BACKEND
+from engine import process_groups
+from engine.compile_backend import BACKEND, build_settings
 from engine.compiled import marker, resolve_dtype
 from engine.deploy_config import StageDeployment
 from engine.device import require_device
@@ -35,6 +35,7 @@ class CoreSettings:
             processor computes in it natively and float32 elsewhere.
         max_requests: The most requests in one batch.
         max_steps: The longest sequence, prompt and output together.
+        max_step_tokens: The most positions in one step.
         key_value_cache_bytes: Memory for the paged KV cache.
         compile: See `StageDeployment.compile`.
         input_limit: How many rows a conditioned request may have ahead of its steps.
@@ -46,6 +47,7 @@ class CoreSettings:
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "float32"
     max_requests: int = 16
     max_steps: int = 32768
+    max_step_tokens: int = 2048
     key_value_cache_bytes: int = 256 * 2**20
     compile: Literal["auto", "always", "never"] = "never"
     input_limit: int = 64
@@ -60,6 +62,7 @@ class CoreSettings:
             dtype=deployment.dtype,
             max_requests=deployment.max_requests,
             max_steps=deployment.max_steps,
+            max_step_tokens=deployment.max_step_tokens,
             key_value_cache_bytes=deployment.key_value_cache_bytes,
             compile=deployment.compile,
             input_limit=deployment.input_limit,
@@ -86,7 +89,7 @@ def build_core(settings: CoreSettings) -> EngineCore:
     """
     kind = require_device(settings.device)
     dtype = resolve_dtype(settings.dtype, settings.device)
-    made = marker(settings.model, dtype, settings.max_requests)
+    made = marker(settings.model, dtype, settings.max_requests, settings.max_step_tokens)
     compiled = settings.compile == "always" or (
         settings.compile == "auto" and (kind == "cuda" or made.exists())
     )
@@ -95,10 +98,10 @@ def build_core(settings: CoreSettings) -> EngineCore:
         skip_tokenizer_init=settings.conditioned,
         dtype=dtype,
         enforce_eager=not compiled,
-        compilation_config=_compilation(compiled),
+        compilation_config=_compilation(compiled, kind),
         max_model_len=settings.max_steps,
         max_num_seqs=settings.max_requests,
-        max_num_batched_tokens=max(2048, settings.max_requests),
+        max_num_batched_tokens=max(settings.max_step_tokens, settings.max_requests),
         kv_cache_memory_bytes=settings.key_value_cache_bytes,
         gpu_memory_utilization=0.05,
         block_size=BLOCK_SIZE,
@@ -106,6 +109,7 @@ def build_core(settings: CoreSettings) -> EngineCore:
         enable_prompt_embeds=settings.conditioned,
         async_scheduling=False,
         disable_log_stats=True,
+        use_tqdm_on_load=False,
         scheduler_cls=OmniARScheduler,
         worker_cls=CONDITIONED_WORKERS[kind] if settings.conditioned else "auto",
         distributed_executor_backend="uni",
@@ -114,19 +118,31 @@ def build_core(settings: CoreSettings) -> EngineCore:
     if kind == "cuda":
         # The executor in this process takes the worker's index from here.
         vllm_config.device_config.device = torch.device(settings.device)
-    core = EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
+    core = _cpu_core(vllm_config) if kind == "cpu" else _core(vllm_config)
     if compiled:
         made.parent.mkdir(parents=True, exist_ok=True)
         made.touch()
     return core
 
 
-def _compilation(compiled: bool) -> CompilationConfig:
+def _core(vllm_config: VllmConfig) -> EngineCore:
+    return EngineCore(vllm_config, Executor.get_class(vllm_config), log_stats=False)
+
+
+def _cpu_core(vllm_config: VllmConfig) -> EngineCore:
+    process_groups.forget()
+    with build_settings():
+        core = _core(vllm_config)
+    process_groups.disconnect()
+    return core
+
+
+def _compilation(compiled: bool, kind: str) -> CompilationConfig:
     """How a model is compiled: vLLM's own way, but on processors by a compiler whose result loads.
 
     The rest of what is set here is what vLLM sets there for its own.
     """
-    if not compiled or not current_platform.is_cpu():
+    if not compiled or kind != "cpu":
         return CompilationConfig()
     return CompilationConfig(
         mode=CompilationMode.DYNAMO_TRACE_ONCE,

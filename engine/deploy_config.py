@@ -105,6 +105,8 @@ class StageDeployment(_Strict):
         dtype: torch dtype name of weights and activations; `auto` chooses by the processor.
         max_requests: The most requests in one batch of a replica.
         max_steps: The most steps of a request (autoregressive stages).
+        max_step_tokens: The most positions that one step computes (autoregressive stages). Longer
+            prompts are computed in pieces of this, between which other stages have their turn.
         key_value_cache_bytes: Memory for the KV cache of a replica (autoregressive stages).
         compile: `auto` uses the compiled form if it is there and has it made for the next start
             if not; `always` waits for it; `never` runs eager.
@@ -118,6 +120,7 @@ class StageDeployment(_Strict):
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "float32"
     max_requests: int = Field(default=24, ge=1)
     max_steps: int = Field(default=32768, ge=16)
+    max_step_tokens: int = Field(default=2048, ge=16)
     key_value_cache_bytes: int = Field(default=128 * 2**20, ge=2**20)
     compile: Literal["auto", "always", "never"] = "auto"
     input_limit: int = Field(default=64, ge=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 import time
@@ -13,7 +14,7 @@ from rich.console import Console
 from app.commands._engine import engine_factory
 from app.commands._options import DeployOption, ModelOption, PipelineOption, settings_with
 from app.lifecycle import EngineLifecycle, EngineState
-from app.server import Server, address_of, build_server, configure_logging, listen
+from app.server import Server, address_of, build_server, configure_logging, leave, listen
 from app.settings import prepare_process_environment
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,8 @@ def serve(
     deploy: DeployOption = None,
 ) -> None:
     """Start the server. Further settings are environment variables that begin with ANTIPHON_."""
+    # What is imported and loaded stays; searching it for garbage meanwhile would take a second.
+    gc.disable()
     settings = settings_with(port=port, host=host, pipeline=pipeline, model=model, deploy=deploy)
     prepare_process_environment(settings)
     configure_logging(settings.log_level)
@@ -77,10 +80,12 @@ def serve(
     server.run(sockets=[listener])
     if lifecycle.failure is not None:
         console.print(f"The engine did not start: {lifecycle.failure}", style="red", markup=False)
-        raise typer.Exit(1)
+        leave(1)
+    leave(0)
 
 
 def _settled(lifecycle: EngineLifecycle, server: Server, report: StartReport) -> None:
+    gc.enable()
     if lifecycle.state is EngineState.READY:
         description = lifecycle.engine.description
         report.ready(description.models[0], description.voices[0].name)
