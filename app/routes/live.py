@@ -20,6 +20,7 @@ from app.realtime.items import Message, Part, PartKind
 from app.realtime.session import Session
 from app.realtime.session_config import SessionConfig
 from app.realtime.session_schema import SemanticDetection, Transcription, VoiceReference
+from app.request_context import context_of
 from app.speech.command import check_model, resolve_voice
 from app.state import AppState, state_of
 
@@ -50,6 +51,7 @@ async def live(websocket: WebSocket) -> None:
     except (ApiError, EventError) as refusal:
         await _refuse(websocket, refusal)
         return
+    session.stage.trace = context_of(websocket).trace
     outbox = session.new_outbox()
     session.tell(SocketOpened(outbox))
     await LiveSocket(websocket, session, outbox, projection).run(start.event_id)

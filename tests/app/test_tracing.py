@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,8 +12,10 @@ import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
+from websockets.sync.client import connect
 
 from app.tracing import OpenTelemetryTracer
+from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import serving
 
 BODY = {"model": "tts-1", "voice": "alloy", "input": "one two three", "response_format": "mp3"}
@@ -102,6 +105,24 @@ def test_a_request_is_one_trace_that_goes_on_its_clients(
     (broken,) = (span for span in others if span.name == "speech")
     assert broken.parent_span_id == b"", "a trace of its own"
     assert broken.status.message == "stage_failed"
+
+
+def test_each_answer_of_a_conversation_belongs_to_its_sockets_trace(
+    collector: tuple[Collector, str],
+) -> None:
+    kept, address = collector
+    engine = RoteEngine()
+    headers = {"traceparent": f"00-{TRACE}-{PARENT}-01"}
+    with serving(engine, otlp_endpoint=address, ear=False) as running:  # type: ignore[arg-type]
+        url = f"{running.websocket_url}/v1/realtime?model=rote"
+        with connect(url, additional_headers=headers) as socket:
+            socket.send(json.dumps({"type": "response.create"}))
+            while (event := json.loads(socket.recv(10)))["type"] != "response.done":
+                pass
+    (root,) = (span for span in kept.spans if span.name == "realtime")
+    assert (root.trace_id.hex(), root.parent_span_id.hex()) == (TRACE, PARENT)
+    assert _attributes(root)["antiphon.request_id"] == event["response"]["id"]
+    assert _attributes(root)["antiphon.outcome"] == "completed"
 
 
 def test_a_parent_that_is_not_sampled_is_not_traced(collector: tuple[Collector, str]) -> None:
