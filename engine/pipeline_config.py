@@ -87,6 +87,7 @@ class PipelineConfig:
         inspect: A quick look at a text.
         warm_up_text: What is spoken before the engine calls itself ready.
         deploy: The deployment that is used when none is given.
+        check_models: Like `check`, for what depends on the models' folders; None: nothing does.
     """
 
     name: str
@@ -98,6 +99,7 @@ class PipelineConfig:
     inspect: Callable[[str], TextReport]
     warm_up_text: str
     deploy: Path
+    check_models: Callable[[Models, SpeechParameters], None] | None = None
 
     def __post_init__(self) -> None:
         """Checks that the graph is a graph.

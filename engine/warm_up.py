@@ -9,6 +9,9 @@ from typing import Any
 from engine.chunk import AudioPayload, Chunk
 from engine.request import Chat, ChatMessage, OmniRequest, TextInput
 
+ENOUGH_SECONDS = 6.0
+"""Sound after which a request has shown what it should; a model might speak on without an end."""
+
 Generate = Callable[[OmniRequest], AsyncGenerator[Chunk[Any]]]
 
 
@@ -37,5 +40,7 @@ async def warm_up(generate: Generate, routes: tuple[str, ...], text: str) -> Non
                     raise RuntimeError(f"Warming up failed: {chunk.error.message}")
                 if isinstance(chunk.payload, AudioPayload):
                     seconds += chunk.payload.seconds
+                if seconds > ENOUGH_SECONDS:
+                    break
         if seconds == 0.0:
             raise RuntimeError(f"Warming up ({request.route}) made no sound.")

@@ -72,8 +72,8 @@ class Qwen3TTSTalkerConfig(PretrainedConfig):
         num_code_groups: int = 32,
         text_hidden_size: int = 2048,
         text_vocab_size: int = 151_936,
-        codec_eos_token_id: int = 4198,
-        codec_bos_id: int = 4197,
+        codec_eos_token_id: int = 2150,
+        codec_bos_id: int = 2149,
         **others: Any,
     ) -> None:
         """Keeps the sizes; what it does not know goes to the base class."""
