@@ -30,9 +30,10 @@ class ReadingAhead:
 
     @property
     def allowed(self) -> bool:
-        """Whether the engine has nothing else to do."""
+        """Whether the engine has nothing else to do than to read for this session."""
         health = self._engine.health()
-        return health.ready and not health.running and not health.waiting
+        reading = self._task is not None and not self._task.done()
+        return health.ready and health.running <= reading and not health.waiting
 
     def begin(self, request: OmniRequest) -> None:
         """Begins to read what a request would answer; what was read before does not matter now."""
