@@ -28,9 +28,9 @@ async def test_the_same_words_are_read_and_then_answered(hearing: Serving) -> No
     engine = hearing.engine
     assert isinstance(engine, RoteEngine)
     async with talking(hearing.websocket_url) as talk:
-        await talk.send("session.update", session=turn(silence_duration_ms=800))
+        await talk.send("session.update", session=turn(silence_duration_ms=2500))
         await talk.until("session.updated")
-        sound = pcm(silence(0.3)) + pcm(synthesized(QUESTION)) + pcm(silence(1.5))
+        sound = pcm(silence(0.3)) + pcm(synthesized(QUESTION)) + pcm(silence(3.2))
         speaking = asyncio.create_task(speak(talk, sound))
         await talk.until("response.done", 20)
         await speaking
