@@ -137,6 +137,11 @@ class SpeechParameters:
         temperature: Sampling temperature from 0 to 2; None means the pipeline's default.
         instructions: Style prompt, for pipelines that follow one.
         language: BCP 47 tag, for pipelines with several; None lets the pipeline choose.
+        reference_audio: The bytes of an audio file with the voice to speak with, for pipelines
+            that clone one.
+        reference_text: What is said in it; None: only the sound of the voice is taken.
+        whole_text: Whether the model may read the whole text before it begins to speak; otherwise
+            it speaks as the text comes. For pipelines that know both.
     """
 
     voice: str | None = None
@@ -145,6 +150,9 @@ class SpeechParameters:
     temperature: float | None = None
     instructions: str | None = None
     language: str | None = None
+    reference_audio: bytes | None = field(default=None, repr=False)
+    reference_text: str | None = None
+    whole_text: bool = False
 
     def __post_init__(self) -> None:
         """Checks ranges that hold for every pipeline."""

@@ -1,4 +1,4 @@
-"""The topology of `qwen3_tts`: text, Talker, Code2Wav, client.
+"""The topology of `qwen3_tts`: text, reference audio, Talker, Code2Wav, client.
 
 Importing this module is cheap; torch and vLLM are imported when a stage is built.
 """
@@ -29,6 +29,7 @@ from engine.pipeline_config import (
 from pipelines.qwen3_tts.configuration import (
     CODEC_FOLDER,
     Checkpoint,
+    Variant,
     read_checkpoint,
     read_json,
 )
@@ -52,6 +53,9 @@ NAME = "qwen3_tts"
 ARCHITECTURE = "Qwen3TTSForConditionalGeneration"
 
 TEXT_CAPACITY = 4_000_000
+LARGEST_TEXT = 1_000_000
+"""Characters of one piece of text, as clients may write them."""
+
 CODE_CAPACITY = 64
 """Frames that the Talker may be ahead of Code2Wav: about five seconds of speech."""
 
@@ -76,7 +80,7 @@ def resolve(model: str | None, cache: Path) -> Models:
     read_checkpoint(folder)
     codec = folder / CODEC_FOLDER
     read_json(codec / "config.json")
-    return {"talker": folder, "code2wav": codec}
+    return {"reference": folder, "talker": folder, "code2wav": codec}
 
 
 @functools.cache
@@ -114,6 +118,26 @@ def check_models(models: Models, parameters: SpeechParameters) -> None:
 def inspect_text(text: str) -> TextReport:
     """Whether there is anything to say; the model reads every character itself."""
     return TextReport(any(character.isalnum() for character in text))
+
+
+def build_reference(folder: Path, deployment: StageDeployment) -> Replica:
+    """The stage that hears reference audio; without a Base checkpoint it only hands text on.
+
+    Raises:
+        ConfigurationError: A weight is missing, unknown or of another shape; it is named.
+    """
+    import torch
+
+    from engine.device import require_torch_device
+    from pipelines.qwen3_tts.reference_stage import ReferenceReplica
+    from pipelines.qwen3_tts.reference_voice import VoiceEncoder
+
+    encoder: VoiceEncoder | None = None
+    if checkpoint_of(folder).variant is Variant.BASE:
+        require_torch_device(deployment.device)
+        device = torch.device(deployment.device)
+        encoder = VoiceEncoder.load(folder, _tokenizer(folder), device)
+    return ReferenceReplica(encoder, deployment.input_limit)
 
 
 def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
@@ -186,8 +210,8 @@ def text_to_rows(models: Models, parameters: SpeechParameters) -> Adapter:
         instructions=instruction_tokens(tokenizer, heard),
         language=find_language(checkpoint, parameters.language, speaker),
         speaker=None if speaker is None else checkpoint.speakers[speaker],
-        clones=False,
-        whole=False,
+        clones=parameters.reference_audio is not None,
+        whole=parameters.whole_text,
     )
     return TextToRows(plan, TokenStream(tokenizer))
 
@@ -219,11 +243,13 @@ def samples(payload: AudioPayload) -> int:
 PIPELINE = PipelineConfig(
     name=NAME,
     stages=(
+        StageConfig("reference", StageKind.GENERATION, build_reference),
         StageConfig("talker", StageKind.AUTOREGRESSIVE, build_talker),
         StageConfig("code2wav", StageKind.GENERATION, build_code2wav),
     ),
     edges=(
-        EdgeConfig(CLIENT, "talker", text_to_rows, TEXT_CAPACITY, 1, characters),
+        EdgeConfig(CLIENT, "reference", None, TEXT_CAPACITY, 1, characters),
+        EdgeConfig("reference", "talker", text_to_rows, TEXT_CAPACITY, LARGEST_TEXT, characters),
         EdgeConfig("talker", "code2wav", codes_to_frames, CODE_CAPACITY, 1, one),
         EdgeConfig("code2wav", CLIENT, None, AUDIO_CAPACITY, LONGEST_CHUNK, samples),
     ),

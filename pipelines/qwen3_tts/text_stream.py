@@ -7,9 +7,13 @@ and line breaks, which the cut may still join with what follows.
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 from transformers import PreTrainedTokenizerFast
+
+LONGEST_CLUSTER = 16
+"""Characters that may make up one with its accents."""
 
 
 @dataclass(slots=True)
@@ -54,11 +58,21 @@ class TokenStream:
         core = self._pending.rstrip()
         if not core:
             return 0
-        # The last piece may go on, and a mark behind it may join with it. Pieces are found in the
-        # text as it was written; what the tokenizer writes differently does not move their ends.
-        pieces = self.tokenizer.backend_tokenizer.pre_tokenizer.pre_tokenize_str(core)
-        start: int = pieces[-1][1][0]
-        return len(core[:start].rstrip())
+        pre_tokenizer = self.tokenizer.backend_tokenizer.pre_tokenizer
+        for _, (start, _) in reversed(pre_tokenizer.pre_tokenize_str(core)):
+            if _stands_alone(core, start):
+                return len(core[:start].rstrip())
+        return 0
+
+
+def _stands_alone(text: str, start: int) -> bool:
+    """Whether no accent from there on joins with a character before (NFC, as the tokenizer)."""
+    if unicodedata.combining(text[start]):
+        return False
+    near = max(start - LONGEST_CLUSTER, 0)
+    parts = (text[near:start], text[start : start + LONGEST_CLUSTER])
+    composed = [unicodedata.normalize("NFC", part) for part in parts]
+    return unicodedata.normalize("NFC", "".join(parts)) == "".join(composed)
 
 
 def tokens_of(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from engine import InvalidRequestError, SpeechParameters, VoiceDescription
 from pipelines.qwen3_tts.configuration import Checkpoint, Variant
+from pipelines.qwen3_tts.reference_audio import check_reference
 
 OPENAI_VOICES = (
     "alloy", "ash", "ballad", "cedar", "coral", "echo", "fable", "marin", "nova", "onyx", "sage",
@@ -101,3 +102,13 @@ def check_parameters(checkpoint: Checkpoint, parameters: SpeechParameters) -> No
     """
     speaker = find_speaker(checkpoint, parameters.voice)
     find_language(checkpoint, parameters.language, speaker)
+    audio, text = parameters.reference_audio, parameters.reference_text
+    if audio is None and text is None:
+        return
+    if checkpoint.variant is not Variant.BASE:
+        raise InvalidRequestError(
+            "ref_audio", "Only Base checkpoints clone voices; this one has its own. Leave it out."
+        )
+    if audio is None:
+        raise InvalidRequestError("ref_text", "ref_text needs the ref_audio in which it is said.")
+    check_reference(audio, text)

@@ -1,0 +1,234 @@
+"""Greedy codes against the reference's `generate`, token by token, for every variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from engine import SpeechParameters
+from engine.autoregressive import AutoregressiveReplica
+from engine.step_sampling import CodeSampling, StepSampling
+from pipelines.qwen3_tts.rows import VoicePrompt
+from pipelines.qwen3_tts.text_stream import tokens_of
+from tests.checkpoints.qwen3_tts import Variant
+from tests.pipelines.qwen3_tts.conftest import REFERENCE_TEXT, some_sound
+from tests.pipelines.qwen3_tts.reference import Reference
+from tests.pipelines.qwen3_tts.speaking import Case, build, speak
+
+Checkpoints = dict[Variant, Path]
+References = dict[Variant, Reference]
+
+SENTENCE = "The morning train was late again, so we walked along the river."
+
+
+def custom_voice_cases() -> list[Case]:
+    def asked(voice: str, language: str | None = None, **others: object) -> SpeechParameters:
+        return SpeechParameters(voice=voice, language=language, **others)  # type: ignore[arg-type]
+
+    return [
+        Case(SENTENCE, asked("vivian", "english")),
+        Case(SENTENCE, asked("vivian", "english", whole_text=True), joins=1),
+        Case("Nobody knew what it would cost.", asked("ryan"), joins=2, bits=1),
+        Case("There is a voice.", asked("eric"), joins=3, bits=3),
+        Case("There is a voice.", asked("eric", "chinese", whole_text=True), joins=5),
+        Case(
+            "Words are still coming: 12.50, naïve café!",
+            asked("ryan", "german", instructions="Speak softly, please."),
+            joins=8,
+            bits=2,
+        ),
+        Case("Hi", asked("vivian"), joins=9),
+        Case("what it would cost", asked("ryan", instructions="Loud"), joins=12, bits=5),
+    ]
+
+
+@pytest.fixture(scope="module")
+def replica(checkpoints: Checkpoints) -> Iterator[AutoregressiveReplica]:
+    made = build(checkpoints[Variant.CUSTOM_VOICE])
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def expected(references: References) -> list[np.ndarray]:
+    reference = references[Variant.CUSTOM_VOICE]
+    return [reference.codes(c.text, **c.reference_arguments()) for c in custom_voice_cases()]
+
+
+def test_the_cases_end_by_themselves_and_at_the_limit(expected: list[np.ndarray]) -> None:
+    lengths = [len(codes) for codes in expected]
+    assert min(lengths) < 24
+    assert max(lengths) > 10
+    assert len({codes.tobytes() for codes in expected}) == len(expected)
+
+
+def test_greedy_codes_equal_the_reference(
+    checkpoints: Checkpoints, replica: AutoregressiveReplica, expected: list[np.ndarray]
+) -> None:
+    folder = checkpoints[Variant.CUSTOM_VOICE]
+    for case, wanted in zip(custom_voice_cases(), expected, strict=True):
+        alone = replace(case, joins=0, bits=None)
+        assert np.array_equal(speak(folder, replica, [alone])[0], wanted), case
+
+
+@pytest.mark.parametrize("hold_every", [0, 3])
+def test_invariant_10_codes_in_a_mixed_batch_equal_the_reference(
+    checkpoints: Checkpoints,
+    replica: AutoregressiveReplica,
+    expected: list[np.ndarray],
+    hold_every: int,
+) -> None:
+    """Eight requests join and leave; some have their text at once, some letter by letter."""
+    folder = checkpoints[Variant.CUSTOM_VOICE]
+    made = speak(folder, replica, custom_voice_cases(), hold_every)
+    for case, codes, wanted in zip(custom_voice_cases(), made, expected, strict=True):
+        assert np.array_equal(codes, wanted), case
+
+
+def test_repetition_is_penalised_as_in_the_reference(
+    checkpoints: Checkpoints, replica: AutoregressiveReplica, references: References
+) -> None:
+    folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
+    case = replace(custom_voice_cases()[0], text="Nobody knew what it would cost.")
+    wanted = []
+    try:
+        for penalty in (1.0, 2.5):
+            sampling = StepSampling(repetition_penalty=penalty, minimum_steps=2, maximum_steps=24)
+            replica.sampling_of = lambda parameters, chosen=sampling: chosen
+            arguments = case.reference_arguments() | {"repetition_penalty": penalty}
+            wanted.append(references[Variant.CUSTOM_VOICE].codes(case.text, **arguments))
+            assert np.array_equal(speak(folder, replica, [case])[0], wanted[-1])
+    finally:
+        replica.sampling_of = usual
+    assert not np.array_equal(*(codes[:2] for codes in wanted)) or len(wanted[0]) != len(wanted[1])
+
+
+def test_instructions_design_the_voice_as_in_the_reference(
+    checkpoints: Checkpoints, references: References
+) -> None:
+    folder = checkpoints[Variant.VOICE_DESIGN]
+    replica = build(folder)
+    cases = [
+        Case(SENTENCE, SpeechParameters(instructions="An old man, slow."), bits=4),
+        Case(SENTENCE, SpeechParameters(instructions="A child.", whole_text=True), joins=2),
+        Case(SENTENCE, SpeechParameters(language="chinese")),
+    ]
+    made = speak(folder, replica, cases)
+    replica.close()
+    for case, codes in zip(cases, made, strict=True):
+        wanted = references[Variant.VOICE_DESIGN].codes(case.text, **case.reference_arguments())
+        assert np.array_equal(codes, wanted), case
+
+
+def test_voices_are_cloned_as_in_the_reference(
+    checkpoints: Checkpoints, references: References
+) -> None:
+    """From the speaker embedding alone, and in context, with the text streamed and not."""
+    folder, reference = checkpoints[Variant.BASE], references[Variant.BASE]
+    front = reference.model
+    sound = (some_sound(1.3, 24_000), 24_000)
+    heard = front.create_voice_clone_prompt([sound], [REFERENCE_TEXT])[0]
+    embedding_only = front.create_voice_clone_prompt([sound], x_vector_only_mode=True)[0]
+    speaker = heard.ref_spk_embedding.numpy().copy()
+    words = tuple(tokens_of(front.processor.tokenizer, REFERENCE_TEXT))
+    in_context = VoicePrompt(speaker, heard.ref_code.numpy(), words)
+    cases = [
+        Case("Hello there, you.", SpeechParameters(), in_context, bits=2),
+        Case(SENTENCE, SpeechParameters(language="english"), in_context, joins=1, bits=7),
+        Case(SENTENCE, SpeechParameters(whole_text=True), in_context, joins=2),
+        Case(SENTENCE, SpeechParameters(), VoicePrompt(speaker), joins=4, bits=1),
+        Case(SENTENCE, SpeechParameters(whole_text=True), VoicePrompt(speaker)),
+    ]
+    replica = build(folder)
+    made = speak(folder, replica, cases)
+    replica.close()
+    assert len(heard.ref_code) < len(tokens_of(front.processor.tokenizer, SENTENCE))
+    for case, codes in zip(cases, made, strict=True):
+        clone = embedding_only if case.voice.codes is None else heard  # type: ignore[union-attr]
+        wanted = reference.codes(case.text, clone=clone, **case.reference_arguments())
+        assert np.array_equal(codes, wanted), case
+
+
+def test_seeds_repeat_alone_and_in_a_batch(
+    checkpoints: Checkpoints, replica: AutoregressiveReplica
+) -> None:
+    folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
+    warm = StepSampling(0.9, 50, repetition_penalty=1.05, minimum_steps=8, maximum_steps=16)
+    codes = CodeSampling(0.9, 50)
+    try:
+        replica.sampling_of = lambda p: replace(warm, seed=p.seed, codes=codes)
+        cases = [
+            replace(case, parameters=replace(case.parameters, seed=seed))
+            for seed, case in enumerate(custom_voice_cases())
+        ]
+        together = speak(folder, replica, cases)
+        for index in (0, 3, 5):
+            assert np.array_equal(speak(folder, replica, [cases[index]])[0], together[index])
+        other = replace(cases[0], parameters=replace(cases[0].parameters, seed=99))
+        assert not np.array_equal(speak(folder, replica, [other])[0], together[0])
+    finally:
+        replica.sampling_of = usual
+
+
+def test_first_tokens_have_the_reference_distribution(
+    checkpoints: Checkpoints, replica: AutoregressiveReplica, references: References
+) -> None:
+    """Temperature, top-k, top-p and suppressed tokens, by the chi-squared test."""
+    from scipy.stats import chisquare
+    from transformers import (
+        LogitsProcessorList,
+        SuppressTokensLogitsProcessor,
+        TemperatureLogitsWarper,
+        TopKLogitsWarper,
+        TopPLogitsWarper,
+    )
+
+    folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
+    model = references[Variant.CUSTOM_VOICE].model.model
+    config = model.config.talker_config
+    logits: list[torch.Tensor] = []
+    hook = model.talker.codec_head.register_forward_hook(
+        lambda module, inputs, output: logits.append(output[:, -1].detach())
+    )
+    case = replace(custom_voice_cases()[0], text="Hi")
+    references[Variant.CUSTOM_VOICE].codes(case.text, **case.reference_arguments())
+    hook.remove()
+    reserved = set(range(config.vocab_size - 1024, config.vocab_size))
+    # The end token may not be sampled in the first steps.
+    warpers = LogitsProcessorList(
+        [
+            SuppressTokensLogitsProcessor(sorted(reserved)),
+            TemperatureLogitsWarper(1.4),
+            TopKLogitsWarper(14),
+            TopPLogitsWarper(0.9),
+        ]
+    )
+    no_tokens = torch.zeros(1, 0, dtype=torch.long)
+    expected = warpers(no_tokens, logits[0].clone()).softmax(-1)[0].double().numpy()
+    sampling = StepSampling(1.4, 14, 0.9, minimum_steps=2, maximum_steps=1)
+    rounds = 100
+    try:
+        replica.sampling_of = lambda p: replace(sampling, seed=p.seed)
+        tokens = []
+        for turn in range(rounds):
+            cases = [
+                replace(case, parameters=replace(case.parameters, seed=8 * turn + index))
+                for index in range(8)
+            ]
+            tokens += [int(codes[0, 0]) for codes in speak(folder, replica, cases)]
+    finally:
+        replica.sampling_of = usual
+    observed = np.bincount(tokens, minlength=len(expected))
+    assert observed[expected == 0].sum() == 0
+    likely = expected * len(tokens) >= 5
+    seen = np.append(observed[likely], observed[~likely].sum())
+    wanted = np.append(expected[likely], expected[~likely].sum()) * len(tokens)
+    kept = wanted > 0
+    assert kept.sum() >= 5
+    result = chisquare(seen[kept], wanted[kept] * len(tokens) / wanted.sum())
+    assert result.pvalue > 1e-4
