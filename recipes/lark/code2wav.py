@@ -10,23 +10,21 @@ the whole as log power, besides the five branches themselves.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from pipelines.lark.decoder import Decoder, DecoderConfig
 from pipelines.lark.spectrum import BINS, BRANCHES
 from recipes.lark.code2wav_data import FrameBatch, FrameCorpus, student_weights
+from recipes.lark.course import Course
 
-CHECKPOINT_SECONDS = 120.0
 AVERAGE = 0.995
 FLOOR = 1e-3
 """Magnitude below which nothing is heard."""
@@ -81,12 +79,10 @@ WEIGHTS = torch.tensor([1.0, 0.5, 0.25, 0.5, 0.15])
 
 
 class Trainer:
-    """Student, optimiser, moving average and their checkpoint."""
+    """The student and its course."""
 
     def __init__(self, folder: Path, settings: Settings, config: DecoderConfig) -> None:
         self.settings = settings
-        self.path = folder / "code2wav.pt"
-        self.log = folder / "code2wav.jsonl"
         torch.manual_seed(settings.seed)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.corpus = FrameCorpus(folder, self.device)
@@ -94,98 +90,47 @@ class Trainer:
         self.model.load_state_dict(student_weights(config))
         self.average = Decoder(config).to(self.device)
         self.average.load_state_dict(self.model.state_dict())
-        self.optimizer = torch.optim.AdamW(
+        optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=settings.rate, betas=(0.9, 0.98), weight_decay=0.0
         )
-        self.steps, self.elapsed = 0, 0.0
-        if self.path.exists():
-            self._resume()
-
-    def _resume(self) -> None:
-        stored = torch.load(self.path, map_location=self.device, weights_only=True)
-        self.model.load_state_dict(stored["model"])
-        self.average.load_state_dict(stored["average"])
-        self.optimizer.load_state_dict(stored["optimizer"])
-        self.steps, self.elapsed = stored["steps"], stored["elapsed"]
-
-    def save(self) -> None:
-        """Write the checkpoint in one piece."""
-        temporary = self.path.with_suffix(".part")
-        torch.save(
-            {
-                "model": self.model.state_dict(),
-                "average": self.average.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "right": list(self.model.config.right),
-                "steps": self.steps,
-                "elapsed": self.elapsed,
-            },
-            temporary,
+        self.course = Course(
+            folder / "code2wav.pt",
+            (self.model, self.average),
+            optimizer,
+            settings.minutes,
+            AVERAGE,
+            {"right": list(config.right)},
         )
-        temporary.replace(self.path)
+        self.recent = torch.zeros(len(LOSS_NAMES))
 
-    def step(self, batch: FrameBatch) -> Tensor:
-        """Do one update and return the parts of the loss."""
-        used = min(self.elapsed / (60 * self.settings.minutes), 1.0)
-        factor = (
-            min(1.0, (self.steps + 1) / self.settings.warm_up)
-            * 0.5
-            * (1.01 + math.cos(math.pi * used))
-        )
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.rate * factor
+    def step(self, batch: FrameBatch) -> float:
+        """Does one update and returns the smoothed loss."""
+        warm = min(1.0, (self.course.steps + 1) / self.settings.warm_up)
+        factor = warm * 0.5 * (1.01 + math.cos(math.pi * self.course.used))
         batch = batch.to(self.device)
         parts = losses(self.model(batch.features), batch)
-        (parts * WEIGHTS.to(self.device)).sum().backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        share = min(AVERAGE, (self.steps + 1) / (self.steps + 20))
-        with torch.no_grad():
-            torch._foreach_lerp_(
-                list(self.average.parameters()), list(self.model.parameters()), 1 - share
-            )
-        self.steps += 1
-        return parts.detach().cpu()
+        self.course.update((parts * WEIGHTS.to(self.device)).sum(), factor)
+        seen = parts.detach().cpu()
+        self.recent = 0.95 * self.recent + 0.05 * seen if self.recent.any() else seen
+        return float((self.recent * WEIGHTS).sum())
 
     def run(self) -> None:
         """Train until the time is used up."""
         settings, corpus = self.settings, self.corpus
         held_out = list(corpus.batches(2, settings.length, 0, corpus.held_out[:30]))
-        stream = corpus.batches(settings.rows, settings.length, settings.seed + self.steps)
-        last, saved, recent = time.monotonic(), time.monotonic(), torch.zeros(len(LOSS_NAMES))
-        total = settings.minutes * 60
-        progress = tqdm(total=total, initial=min(self.elapsed, total), unit="s", mininterval=5)
-        self._report(held_out, recent)
-        while self.elapsed < 60 * settings.minutes:
-            parts = self.step(next(stream))
-            recent = parts if not recent.any() else 0.95 * recent + 0.05 * parts
-            now = time.monotonic()
-            self.elapsed += now - last
-            # The last step may end after the time is up; the bar must not pass its end.
-            progress.update(max(min(now - last, total - progress.n - 1e-6), 0.0))
-            last = now
-            if now - saved > CHECKPOINT_SECONDS:
-                self._report(held_out, recent)
-                saved = last = time.monotonic()
-            progress.set_postfix(loss=f"{float((recent * WEIGHTS).sum()):.3f}", steps=self.steps)
-        progress.close()
-        self._report(held_out, recent)
+        stream = corpus.batches(settings.rows, settings.length, settings.seed + self.course.steps)
+        self.course.write(self._figures(held_out))
+        self.course.run(lambda: self.step(next(stream)), lambda: self._figures(held_out))
 
-    def _report(self, held_out: Sequence[FrameBatch], recent: Tensor) -> None:
-        self.save()
+    def _figures(self, held_out: Sequence[FrameBatch]) -> dict[str, Any]:
         with torch.no_grad():
             moved = [batch.to(self.device) for batch in held_out]
             found = [losses(self.average(batch.features), batch) for batch in moved]
         held = torch.stack(found).mean(0).tolist() if found else []
-        figures = {
-            "minutes": round(self.elapsed / 60, 2),
-            "steps": self.steps,
-            "training": [round(value, 4) for value in recent.tolist()],
+        return {
+            "training": [round(value, 4) for value in self.recent.tolist()],
             "held_out": dict(zip(LOSS_NAMES, [round(value, 4) for value in held], strict=False)),
         }
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figures) + "\n")
 
 
 def main() -> None:

@@ -9,9 +9,8 @@ on any machine. A checkpoint is written every few minutes; the command goes on f
 from __future__ import annotations
 
 import argparse
-import json
+import math
 import os
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional
-from tqdm import tqdm
 
+from recipes.lark.course import Course
 from recipes.lark.talker_data import Batch, CodeCorpus, corrupted
 from recipes.lark.talker_model import Talker, TalkerConfig, window_mask
 
-CHECKPOINT_SECONDS = 120.0
 AVERAGE = 0.997
 CORRUPTION = 0.1
 
@@ -70,12 +68,10 @@ def evaluate(model: Talker, batches: Sequence[Batch], mask: Tensor) -> dict[str,
 
 
 class Trainer:
-    """Model, optimisers, moving average and their checkpoint."""
+    """The Talker and its course."""
 
     def __init__(self, folder: Path, settings: Settings) -> None:
         self.settings = settings
-        self.path = folder / "talker.pt"
-        self.log = folder / "talker.jsonl"
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(settings.seed)
         config = TalkerConfig()
@@ -84,101 +80,51 @@ class Trainer:
         _initialise(self.model)
         self.average = Talker(config).to(self.device)
         self.average.load_state_dict(self.model.state_dict())
-        self.optimizer = torch.optim.AdamW(
+        optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=settings.rate, betas=(0.9, 0.95), weight_decay=0.05
         )
         self.generator = torch.Generator().manual_seed(settings.seed)
-        self.steps, self.elapsed = 0, 0.0
-        if self.path.exists():
-            self._resume()
-
-    def _resume(self) -> None:
-        stored = torch.load(self.path, map_location=self.device, weights_only=True)
-        self.model.load_state_dict(stored["model"])
-        self.average.load_state_dict(stored["average"])
-        self.optimizer.load_state_dict(stored["optimizer"])
-        self.steps, self.elapsed = stored["steps"], stored["elapsed"]
-
-    def save(self) -> None:
-        """Write the checkpoint in one piece."""
-        temporary = self.path.with_suffix(".part")
-        torch.save(
-            {
-                "model": self.model.state_dict(),
-                "average": self.average.state_dict(),
-                "optimizer": self.optimizer.state_dict(),
-                "steps": self.steps,
-                "elapsed": self.elapsed,
-            },
-            temporary,
-        )
-        temporary.replace(self.path)
+        models = (self.model, self.average)
+        path = folder / "talker.pt"
+        self.course = Course(path, models, optimizer, settings.minutes, AVERAGE)
+        self.recent = float("nan")
 
     def rate_factor(self) -> float:
         """Return warm-up, then a constant, then a linear descent over the last 60 %."""
-        used = min(self.elapsed / (60 * self.settings.minutes), 1.0)
-        return min(1.0, (self.steps + 1) / self.settings.warm_up) * min(
-            1.0, (1.0 - used) / 0.6 + 0.01
+        return min(1.0, (self.course.steps + 1) / self.settings.warm_up) * min(
+            1.0, (1.0 - self.course.used) / 0.6 + 0.01
         )
 
     def step(self, batch: Batch, mask: Tensor) -> float:
-        """Do one update and return the loss."""
+        """Do one update and return the smoothed loss."""
         config = self.model.config
         previous = corrupted(batch.previous, config, self.generator, CORRUPTION)
         moved = Batch(*(part.to(self.device) for part in (batch.phonemes, previous, batch.codes)))
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.settings.rate * self.rate_factor()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.half):
             entropies, _ = losses(self.model, moved, moved.previous, mask)
         loss = entropies.sum()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        share = min(AVERAGE, (self.steps + 1) / (self.steps + 20))
-        with torch.no_grad():
-            torch._foreach_lerp_(
-                list(self.average.parameters()), list(self.model.parameters()), 1 - share
-            )
-        self.steps += 1
-        return float(loss.detach())
+        self.course.update(loss, self.rate_factor())
+        seen = float(loss.detach())
+        self.recent = seen if math.isnan(self.recent) else 0.98 * self.recent + 0.02 * seen
+        return self.recent
 
     def run(self) -> None:
         """Train until the time is used up."""
         settings = self.settings
         mask = window_mask(settings.length, self.model.config.sliding_window).to(self.device)
         held_out = list(self.corpus.batches(4, settings.length, 0, self.corpus.held_out))
-        stream = self.corpus.batches(settings.rows, settings.length, settings.seed + self.steps)
-        last, saved, recent = time.monotonic(), time.monotonic(), float("nan")
-        total = settings.minutes * 60
-        progress = tqdm(total=total, initial=min(self.elapsed, total), unit="s", mininterval=5)
-        while self.elapsed < 60 * settings.minutes:
-            loss = self.step(next(stream), mask)
-            recent = loss if recent != recent else 0.98 * recent + 0.02 * loss
-            now = time.monotonic()
-            self.elapsed += now - last
-            # The last step may end after the time is up; the bar must not pass its end.
-            progress.update(max(min(now - last, total - progress.n - 1e-6), 0.0))
-            last = now
-            if now - saved > CHECKPOINT_SECONDS:
-                self._report(held_out, mask, recent)
-                saved = last = time.monotonic()
-            progress.set_postfix(loss=f"{recent:.2f}", steps=self.steps)
-        progress.close()
-        self._report(held_out, mask, recent)
+        seed = settings.seed + self.course.steps
+        stream = self.corpus.batches(settings.rows, settings.length, seed)
+        self.course.run(
+            lambda: self.step(next(stream), mask), lambda: self._figures(held_out, mask)
+        )
 
-    def _report(self, held_out: Sequence[Batch], mask: Tensor, recent: float) -> None:
-        self.save()
-        phonemes = self.steps * self.settings.rows * self.settings.length
-        figures = {
-            "minutes": round(self.elapsed / 60, 2),
-            "steps": self.steps,
-            "phonemes": phonemes,
-            "training": round(recent, 3),
+    def _figures(self, held_out: Sequence[Batch], mask: Tensor) -> dict[str, Any]:
+        return {
+            "phonemes": self.course.steps * self.settings.rows * self.settings.length,
+            "training": round(self.recent, 3),
             "held_out": evaluate(self.average, held_out, mask) if held_out else {},
         }
-        with self.log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(figures) + "\n")
 
 
 def _initialise(model: Talker) -> None:
