@@ -29,7 +29,7 @@ BAD_FRAMES: tuple[str | bytes, ...] = (
     json.dumps(
         {
             "type": "input_audio_buffer.append",
-            "audio": base64.b64encode(bytes((15 << 20) + 2)).decode(),
+            "audio": base64.b64encode(bytes((15 << 20) + 3000)).decode(),
         }
     ),
 )
