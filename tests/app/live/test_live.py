@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import socket
 from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -218,3 +219,22 @@ async def test_formats_that_are_none(hearing: Serving) -> None:
         refused = await call.get()
         assert refused["error"]["param"] == "session.audio.format"
         assert "24000 or 16000, not 48000" in refused["error"]["message"]
+
+
+async def test_a_client_that_stops_reading_is_cut_off() -> None:
+    limits = {
+        "slow_client_seconds": 0.5,
+        "socket_send_buffer_bytes": 8192,
+        "write_buffer_bytes": 8192,
+    }
+    with serving(RoteEngine(), ear=False, **limits) as running:  # type: ignore[arg-type]
+        async with calling(running.websocket_url) as call:
+            raw = call.socket.transport.get_extra_info("socket")
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            call.socket.transport.pause_reading()
+            for _ in range(200):
+                if not running.realtime_sessions():
+                    break
+                await asyncio.sleep(0.05)
+            assert running.realtime_sessions() == 0, "silence is sound that it does not take, too"
+            call.socket.transport.abort()
