@@ -81,13 +81,18 @@ class GenerationOutput:
     finished: bool
 
 
+URGENT_SLACK = 0.5
+"""Seconds until its listener runs dry below which a request is not kept waiting by larger ones."""
+
+
 @dataclass(slots=True)
 class OmniGenerationScheduler:
     """Chooses who takes part in a step.
 
     A request without credit, or with less input than its next chunk wants, is skipped and not
     waited for. Once some request is due, every other with at least the first chunk's size may
-    ride along, since a batch costs little more than its largest member.
+    ride along, since a batch costs little more than its largest member; but none that is larger
+    than what a listener close to an underrun waits for.
 
     Attributes:
         policy: Chunk sizes.
@@ -123,6 +128,10 @@ class OmniGenerationScheduler:
             if r.has_credit and r.units >= self.policy.first_units and r not in due
         ]
         ordered = sorted(due, key=lambda r: slacks.get(r.request_id, 0.0)) + riders
+        urgent = [r.units for r in due if slacks.get(r.request_id, 0.0) < URGENT_SLACK]
+        if urgent:
+            longest = max(urgent)
+            ordered = [r for r in ordered if r.units <= longest]
         return ordered[: self.maximum_requests]
 
 

@@ -109,6 +109,19 @@ def test_who_could_wait_rides_along_with_who_is_due(replica: GenerationReplica) 
     assert names(replica.step({"rich": MUCH, "new": 0.1})) == ["new", "rich"]
 
 
+def test_a_large_chunk_does_not_hold_an_urgent_one_up(replica: GenerationReplica) -> None:
+    offer(replica, "rich", 2)
+    replica.step({"rich": MUCH})
+    offer(replica, "rich", 6)
+    offer(replica, "poor", 2)
+    assert set(replica.ready({"rich": MUCH, "poor": 0.2})) == {"rich", "poor"}
+    assert names(replica.step({"rich": MUCH, "poor": 0.2})) == ["poor"]
+    assert names(replica.step({"rich": MUCH, "poor": 0.5})) == ["rich"]
+    offer(replica, "rich", 8)
+    offer(replica, "poor", 6)
+    assert names(replica.step({"rich": 0.4, "poor": 0.2})) == ["poor", "rich"], "both are in need"
+
+
 def test_a_closed_input_is_flushed_once_with_all_its_words(replica: GenerationReplica) -> None:
     word = WordTiming("late", 0, 4, 99.0, 99.5)
     offer(replica, "a", 1)
