@@ -12,21 +12,42 @@ from engine.text_replica import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
 
 SYSTEM_PROMPT = (
-    "You are Lark, a friendly voice assistant. You answer in one or two short sentences, in plain "
-    "words that sound natural when they are spoken aloud. You never use lists or markup."
+    "You are Lark, a helpful and friendly voice assistant. Answer in one or two short sentences."
 )
 """Opens a conversation that brings no system message of its own."""
 
-TEMPERATURE = 0.2
+EXAMPLES = (
+    ChatMessage("user", "Hi there!"),
+    ChatMessage("assistant", "Hello! It is nice to talk to you."),
+    ChatMessage("user", "What is the capital of Spain?"),
+    ChatMessage("assistant", "The capital of Spain is Madrid."),
+    ChatMessage("user", "Why do leaves fall in autumn?"),
+    ChatMessage("assistant", "Trees drop their leaves to save water in the cold months."),
+    ChatMessage("user", "Tell me about cats."),
+    ChatMessage(
+        "assistant",
+        "Cats are quiet hunters. They sleep for most of the day and love warm places.",
+    ),
+)
+"""Follow the system prompt, since a small model learns more from examples than from rules.
+
+Of 20 other questions, 18 are answered briefly, whole, without markup or repetition and, where there
+is a right answer, rightly; without the examples it was 13 at best. They would hide functions and a
+client's own instructions from the model, so they are left out where there are any.
+"""
+
+TEMPERATURE = 0.0
+"""Greedy unless a client wants otherwise: the model is small, and its second choices are worse."""
 TOP_P = 0.9
 REPETITION_PENALTY = 1.1
 MAXIMUM_TOKENS = 160
 
-CALL_BIAS = 7.5
+CALL_BIAS = 7.0
 """Added to the logit of the token that begins a call, where the model decides.
 
 The embedded model is small and shy of calls, but its doubts tell: over six sets of tools it finds a
-call's beginning e^-8 likely or more in 18 of 24 turns that want one, and in none of 96 others.
+call's beginning so likely that this makes it the first in 18 of 24 turns that want one, and in none
+of 48 others.
 """
 
 
@@ -82,9 +103,11 @@ class ChatToPrompt:
 def rendered_messages(chat: Chat) -> list[dict[str, str]]:
     """The messages as the chat template takes them, tools described in the system message."""
     messages = list(chat.messages)
+    described = bool(chat.tools) and chat.tool_choice != "none"
     if not messages or messages[0].role != "system":
-        messages.insert(0, ChatMessage("system", SYSTEM_PROMPT))
-    if chat.tools and chat.tool_choice != "none":
+        examples = () if described else EXAMPLES
+        messages = [ChatMessage("system", SYSTEM_PROMPT), *examples, *messages]
+    if described:
         opening = messages[0]
         messages[0] = ChatMessage("system", f"{opening.text}\n\n{_described(chat.tools)}")
     return [{"role": message.role, "content": _content(message)} for message in messages]
