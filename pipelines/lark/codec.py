@@ -91,6 +91,7 @@ class Codebooks:
         glide: frames over which a jump of pitch at a phoneme border is smoothed, 0 for none.
         tempo: what speed 1.0 means against the coded durations. The likeliest durations are on
             the whole shorter than the voice's own; a tempo below one makes up for it.
+        energy_range: multiplies how far an energy lies from the mean of the table.
     """
 
     pitch: FloatArray
@@ -100,6 +101,7 @@ class Codebooks:
     pitch_deviation: float
     glide: int = 0
     tempo: float = 1.0
+    energy_range: float = 1.0
 
 
 class Codec:
@@ -107,6 +109,8 @@ class Codec:
 
     def __init__(self, codebooks: Codebooks) -> None:
         self.codebooks = codebooks
+        middle = codebooks.energy.mean()
+        self._energy = (codebooks.energy - middle) * codebooks.energy_range + middle
 
     def features(self, state: CodecState, codes: IntArray) -> PhonemeFrames:
         """Return the frames of some phonemes and advance the state.
@@ -128,7 +132,7 @@ class Codec:
             end = start + count
             f0 = self._pitch(state, tables.pitch[group[1]], count)
             features[start:end, ENCODING_SIZE] = np.log1p(f0) / _CHANNEL_SCALE
-            energy = interpolation(count) @ tables.energy[group[2]]
+            energy = interpolation(count) @ self._energy[group[2]]
             features[start:end, ENCODING_SIZE + 1] = energy / _CHANNEL_SCALE
             start = end
         return PhonemeFrames(features, frames)

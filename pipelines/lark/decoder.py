@@ -262,5 +262,6 @@ def load_code2wav(folder: Path) -> Code2Wav:
         pitch_deviation=config["pitch_deviation"],
         glide=config["glide"],
         tempo=config["tempo"],
+        energy_range=config["energy_range"],
     )
     return Code2Wav(Codec(codebooks), Code2WavDecoder(network))

@@ -36,6 +36,9 @@ GLIDE = 3
 TEMPO = 0.95
 """Greedy durations are 2 to 6 % shorter than the teacher's, and sound hurried."""
 
+ENERGY_RANGE = 1.1
+"""A tenth more range of loudness: worth 0.01 DistillMOS on sentences that are in no other set."""
+
 VOICING_WEIGHT = 2.0
 """Weight of a voicing error against one deviation of log-f0 in the pitch metric."""
 

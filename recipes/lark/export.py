@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from pipelines.lark.decoder import DecoderConfig
-from recipes.lark.codec import GLIDE, TEMPO
+from recipes.lark.codec import ENERGY_RANGE, GLIDE, TEMPO
 from recipes.lark.talker_model import TalkerConfig
 
 
@@ -41,6 +41,7 @@ def configuration(talker: TalkerConfig, decoder: DecoderConfig, pitch: Tensor) -
             "pitch_deviation": float(pitch[1]),
             "glide": GLIDE,
             "tempo": TEMPO,
+            "energy_range": ENERGY_RANGE,
         },
     }
 

@@ -83,6 +83,15 @@ def test_the_tempo_scales_every_speed(codebooks: Codebooks) -> None:
     assert abs(len(made.features) - 2 * (codes[:, 0] + 1).sum() / 1.9) <= 2
 
 
+def test_the_energy_range_widens_energies_about_their_mean(codebooks: Codebooks) -> None:
+    codes = random_codes(40)
+    plain = Codec(codebooks).features(CodecState(), codes).features
+    wide = Codec(replace(codebooks, energy_range=1.1)).features(CodecState(), codes).features
+    middle = codebooks.energy.mean() / 5
+    np.testing.assert_allclose(wide[:, -1] - middle, 1.1 * (plain[:, -1] - middle), atol=1e-5)
+    np.testing.assert_array_equal(wide[:, :-1], plain[:, :-1])
+
+
 @pytest.mark.parametrize(("speed", "least"), [(1.5, 2), (2.0, 2), (3.0, 1), (4.0, 1)])
 def test_fast_speech_keeps_every_phoneme_and_saves_on_longer_ones(
     codebooks: Codebooks, speed: float, least: int
