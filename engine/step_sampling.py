@@ -74,16 +74,17 @@ class StepSampling:
             most_steps: How many steps there is room for.
             end_token: The token that ends a request, if the model has one.
         """
+        most = min(most_steps, self.maximum_steps or most_steps)
         return SamplingParams(
             temperature=self.temperature,
             top_k=self.top_k,
             top_p=self.top_p,
             repetition_penalty=self.repetition_penalty,
             allowed_token_ids=None if self.allowed_tokens is None else list(self.allowed_tokens),
-            min_tokens=self.minimum_steps if end_token is not None else 0,
+            min_tokens=min(self.minimum_steps, most) if end_token is not None else 0,
             stop_token_ids=None if end_token is None else [end_token],
             seed=self.seed,
-            max_tokens=min(most_steps, self.maximum_steps or most_steps),
+            max_tokens=most,
             ignore_eos=True,
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,

@@ -2,8 +2,9 @@
 
 Made from the reference's own configuration classes (transformers, `qwen3_omni_moe`) and saved as
 the published checkpoints are: one folder with the weights of all stages, a tokenizer and the
-processor's configuration. As a script: `python -m tests.checkpoints.qwen3_omni
-FOLDER`.
+processor's configuration. As a script:
+
+    python -m tests.checkpoints.qwen3_omni FOLDER
 """
 
 from __future__ import annotations
@@ -56,9 +57,11 @@ CHAT_TEMPLATE = (
     "{%- if add_generation_prompt -%}{{ '<|im_start|>assistant\n' }}{%- endif -%}"
 )
 
-SPEAKERS = {"ethan": 60, "chelsie": 61}
 CODE_GROUPS = 4
 CODEBOOK = 32
+RESERVED = 1024
+"""Tokens behind the codes that a step may not sample, but for the one that ends it."""
+SPEAKERS = {"ethan": CODEBOOK + 60, "chelsie": CODEBOOK + 61}
 
 
 def make_tokenizer() -> Qwen2TokenizerFast:
@@ -170,8 +173,7 @@ def _thinker(vocabulary: int, tokens: dict[str, int]) -> dict[str, Any]:
 def _talker(tokens: dict[str, int]) -> dict[str, Any]:
     return {
         "text_config": {
-            # The last 1024 tokens are specials that are suppressed, all but the end of speech.
-            "vocab_size": CODEBOOK + 40 + 1024,
+            "vocab_size": CODEBOOK + RESERVED,
             "hidden_size": 48,
             "intermediate_size": 64,
             "num_hidden_layers": 2,
@@ -199,7 +201,7 @@ def _talker(tokens: dict[str, int]) -> dict[str, Any]:
         "num_code_groups": CODE_GROUPS,
         "thinker_hidden_size": 64,
         "accept_hidden_layer": 2,
-        "codec_eos_token_id": CODEBOOK + 40,
+        "codec_eos_token_id": CODEBOOK + 6,
         "codec_nothink_id": CODEBOOK + 1,
         "codec_think_bos_id": CODEBOOK + 2,
         "codec_think_eos_id": CODEBOOK + 3,
@@ -237,8 +239,8 @@ def make_model(config: Qwen3OmniMoeConfig, seed: int) -> Qwen3OmniMoeForConditio
         for name, parameter in model.named_parameters():
             if parameter.ndim > 1:
                 fan_in = parameter[0].numel() if "experts" not in name else parameter.shape[-1]
-                scale = 1.0 if "embed" in name else 1.5 * fan_in**-0.5
-                parameter.normal_(0.0, scale)
+                gain = 0.7 if name.startswith("code2wav") else 1.5
+                parameter.normal_(0.0, 1.0 if "embed" in name else gain * fan_in**-0.5)
             elif name.endswith(("alpha", "beta")):
                 parameter.normal_(0.0, 0.1)
             elif name.endswith("gamma"):

@@ -5,6 +5,9 @@ checkpoints are: sharded safetensors beside `config.json` and the text tokenizer
 `speech_tokenizer`. As a script:
 
     python -m tests.checkpoints.qwen3_tts FOLDER [custom_voice|voice_design|base] [benchmark]
+
+The reference is imported by the functions that need it: no engine can be built in a process that
+has imported it (see `tests.pipelines.qwen3_tts.reference`).
 """
 
 from __future__ import annotations
@@ -14,18 +17,19 @@ import sys
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub import save_torch_state_dict
-from qwen_tts.core.models import Qwen3TTSConfig, Qwen3TTSForConditionalGeneration
-from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
-    Qwen3TTSTokenizerV2Config,
-)
-from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2Model
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import nn
 from transformers import EncodecFeatureExtractor, Qwen2TokenizerFast
+
+if TYPE_CHECKING:
+    from qwen_tts.core.models import Qwen3TTSConfig
+    from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
+        Qwen3TTSTokenizerV2Config,
+    )
 
 SPECIAL_TOKENS = (
     "<|endoftext|>",
@@ -74,7 +78,7 @@ class Sizes:
     end_scale: float
 
 
-SMALL = Sizes(96, 3, 6, 6, 64, 64, 2, 64, 2.4)
+SMALL = Sizes(96, 3, 6, 6, 64, 64, 2, 64, 1.7)
 """For tests."""
 
 BENCHMARK = Sizes(256, 6, 4, 16, 1024, 256, 2, 128, 1.0)
@@ -110,6 +114,8 @@ def make_tokenizer() -> Qwen2TokenizerFast:
 
 def make_config(variant: Variant, sizes: Sizes, tokenizer: Qwen2TokenizerFast) -> Qwen3TTSConfig:
     """The architecture in small; special codes lie where the published checkpoints have them."""
+    from qwen_tts.core.models import Qwen3TTSConfig
+
     first = sizes.codes
     shared = {
         "num_attention_heads": sizes.heads,
@@ -189,6 +195,10 @@ def make_config(variant: Variant, sizes: Sizes, tokenizer: Qwen2TokenizerFast) -
 
 def make_codec_config(sizes: Sizes) -> Qwen3TTSTokenizerV2Config:
     """The 12 Hz codec in small: the same rates and receptive fields."""
+    from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
+        Qwen3TTSTokenizerV2Config,
+    )
+
     decoder = {
         "codebook_size": sizes.codes,
         "codebook_dim": 32,
@@ -262,6 +272,11 @@ def save_config(config: Qwen3TTSConfig, folder: Path) -> None:
 
 def make(folder: Path, variant: Variant, sizes: Sizes = SMALL, seed: int = 0) -> Path:
     """Writes the whole checkpoint; the same seed makes the same weights."""
+    from qwen_tts.core.models import Qwen3TTSForConditionalGeneration
+    from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import (
+        Qwen3TTSTokenizerV2Model,
+    )
+
     tokenizer = make_tokenizer()
     config = make_config(variant, sizes, tokenizer)
     model = Qwen3TTSForConditionalGeneration(config).eval()
@@ -287,6 +302,11 @@ def make(folder: Path, variant: Variant, sizes: Sizes = SMALL, seed: int = 0) ->
     (folder / "generation_config.json").write_text(json.dumps(defaults, indent=2))
     codec = Qwen3TTSTokenizerV2Model(make_codec_config(sizes)).eval()
     randomise(codec, seed + 1)
+    # Sound that is neither silent nor clipped.
+    codec.decoder.decoder[-1].conv.weight.data *= 0.05
+    for name, values in codec.decoder.decoder.named_parameters():
+        if "conv2.conv.weight" in name:
+            values.data *= 0.3
     codec.config.save_pretrained(folder / "speech_tokenizer")
     save_torch_state_dict(codec.state_dict(), folder / "speech_tokenizer")
     EncodecFeatureExtractor(feature_size=1, sampling_rate=24_000).save_pretrained(

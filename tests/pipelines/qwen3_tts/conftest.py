@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
 
-from tests.checkpoints.qwen3_tts import Variant, make
-from tests.pipelines.qwen3_tts.reference import Reference
+from tests.checkpoints.qwen3_tts import Variant
+from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
 
 REFERENCE_TEXT = "nobody knew the words"
 
 
 @pytest.fixture(scope="session")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[Variant, Path]:
-    root = tmp_path_factory.mktemp("qwen3_tts")
-    return {variant: make(root / variant.value, variant) for variant in Variant}
+def reference() -> Iterator[ReferenceProcess]:
+    process = ReferenceProcess()
+    yield process
+    process.close()
 
 
 @pytest.fixture(scope="session")
-def references(checkpoints: dict[Variant, Path]) -> dict[Variant, Reference]:
-    return {variant: Reference.load(folder) for variant, folder in checkpoints.items()}
+def checkpoints(
+    reference: ReferenceProcess, tmp_path_factory: pytest.TempPathFactory
+) -> dict[Variant, Path]:
+    root = tmp_path_factory.mktemp("qwen3_tts")
+    return {variant: reference.make(root / variant.value, variant) for variant in Variant}
 
 
 def some_sound(seconds: float, rate: int) -> np.ndarray:

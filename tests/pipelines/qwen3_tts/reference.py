@@ -1,4 +1,7 @@
-"""The reference: the package `qwen-tts-compat`, loaded from a checkpoint's folder.
+"""The reference: the package `qwen-tts-compat`, in a process of its own.
+
+It imports librosa and so llvmlite, one of whose modules answers any question with a function.
+vLLM's CPU worker asks every attribute of every loaded module when it starts, and fails at that.
 
 Its own `from_pretrained` leaves the rotary frequencies uninitialised under the installed
 transformers, so the models are built from their configurations, which computes those, and every
@@ -7,8 +10,8 @@ weight is loaded strictly.
 
 from __future__ import annotations
 
+import functools
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +26,7 @@ from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
     Qwen3TTSTokenizerV2Config,
 )
 from qwen_tts.core.tokenizer_12hz.modeling_qwen3_tts_tokenizer_v2 import Qwen3TTSTokenizerV2Model
-from qwen_tts.inference.qwen3_tts_model import Qwen3TTSModel
+from qwen_tts.inference.qwen3_tts_model import Qwen3TTSModel, VoiceClonePromptItem
 from qwen_tts.inference.qwen3_tts_tokenizer import Qwen3TTSTokenizer
 from safetensors.torch import load_file
 from torch import nn
@@ -55,60 +58,92 @@ def load_codec(folder: Path) -> Qwen3TTSTokenizerV2Model:
     return codec
 
 
-@dataclass(frozen=True)
-class Reference:
-    """The reference's front over one checkpoint."""
+Sound = tuple[np.ndarray, int, str | None]
+"""Reference audio: samples, samples a second, what is said; None: only the embedding is taken."""
 
-    model: Qwen3TTSModel
 
-    @classmethod
-    def load(cls, folder: Path) -> Reference:
-        model = Qwen3TTSForConditionalGeneration(Qwen3TTSConfig.from_pretrained(folder))
-        load_strictly(model, folder)
-        codec = Qwen3TTSTokenizer()
-        codec.model = load_codec(folder / "speech_tokenizer")
-        codec.config, codec.device = codec.model.config, torch.device("cpu")
-        codec.feature_extractor = EncodecFeatureExtractor.from_pretrained(
-            folder / "speech_tokenizer"
+@functools.cache
+def front_of(folder: Path) -> Qwen3TTSModel:
+    model = Qwen3TTSForConditionalGeneration(Qwen3TTSConfig.from_pretrained(folder))
+    load_strictly(model, folder)
+    codec = Qwen3TTSTokenizer()
+    codec.model = load_codec(folder / "speech_tokenizer")
+    codec.config, codec.device = codec.model.config, torch.device("cpu")
+    codec.feature_extractor = EncodecFeatureExtractor.from_pretrained(folder / "speech_tokenizer")
+    model.load_speech_tokenizer(codec)
+    defaults = json.loads((folder / "generation_config.json").read_text())
+    model.load_generate_config(defaults)
+    processor = Qwen3TTSProcessor(Qwen2TokenizerFast.from_pretrained(folder))
+    return Qwen3TTSModel(model, processor, defaults)
+
+
+def heard(front: Qwen3TTSModel, sound: Sound) -> VoiceClonePromptItem:
+    samples, rate, text = sound
+    return front.create_voice_clone_prompt(
+        [(samples, rate)], [text], x_vector_only_mode=text is None
+    )[0]
+
+
+def clone(folder: Path, sound: Sound) -> tuple[np.ndarray, np.ndarray | None]:
+    """The speaker embedding and the frames of reference audio."""
+    item = heard(front_of(folder), sound)
+    frames = None if item.ref_code is None else item.ref_code.numpy()
+    return item.ref_spk_embedding.numpy(), frames
+
+
+def codes(
+    folder: Path,
+    text: str,
+    instruct: str | None = None,
+    language: str = "auto",
+    speaker: str | None = None,
+    whole: bool = False,
+    sound: Sound | None = None,
+    steps: int = 25,
+    repetition_penalty: float = 1.05,
+) -> np.ndarray:
+    """Greedy codes by the reference's `generate`, shape [frames, codebooks].
+
+    Of `steps` steps the last one's codes are never completed there.
+    """
+    front = front_of(folder)
+    named: dict[str, Any] = {}
+    if sound is not None:
+        named["voice_clone_prompt"] = front._prompt_items_to_voice_clone_prompt(
+            [heard(front, sound)]
         )
-        model.load_speech_tokenizer(codec)
-        defaults = json.loads((folder / "generation_config.json").read_text())
-        model.load_generate_config(defaults)
-        processor = Qwen3TTSProcessor(Qwen2TokenizerFast.from_pretrained(folder))
-        return cls(Qwen3TTSModel(model, processor, defaults))
+        said = sound[2]
+        named["ref_ids"] = [
+            None if said is None else front._tokenize_texts([front._build_ref_text(said)])[0]
+        ]
+    if instruct:
+        named["instruct_ids"] = front._tokenize_texts([front._build_instruct_text(instruct)])
+    made, _ = front.model.generate(
+        input_ids=front._tokenize_texts([front._build_assistant_text(text)]),
+        languages=[language],
+        speakers=[speaker],
+        non_streaming_mode=whole,
+        max_new_tokens=steps,
+        repetition_penalty=repetition_penalty,
+        **GREEDY,
+        **named,
+    )
+    return made[0].numpy()
 
-    def codes(self, text: str, **arguments: Any) -> np.ndarray:
-        """Greedy codes by the reference's `generate`, shape [frames, codebooks].
 
-        Arguments:
-            instruct: Instructions.
-            language: The language's name; `auto` if not said.
-            speaker: A built-in speaker.
-            whole: Whether the whole text is read first.
-            clone: What `create_voice_clone_prompt` made.
-            steps: The most steps; the last one's codes are never completed there.
-        """
-        front = self.model
-        instruct, clone = arguments.get("instruct"), arguments.get("clone")
-        named: dict[str, Any] = {}
-        if clone is not None:
-            named["voice_clone_prompt"] = front._prompt_items_to_voice_clone_prompt([clone])
-            text_of_reference = clone.ref_text if clone.icl_mode else None
-            named["ref_ids"] = [
-                None
-                if text_of_reference is None
-                else front._tokenize_texts([front._build_ref_text(text_of_reference)])[0]
-            ]
-        if instruct:
-            told = front._tokenize_texts([front._build_instruct_text(instruct)])
-            named["instruct_ids"] = told
-        made, _ = front.model.generate(
-            input_ids=front._tokenize_texts([front._build_assistant_text(text)]),
-            languages=[arguments.get("language", "auto")],
-            speakers=[arguments.get("speaker")],
-            non_streaming_mode=arguments.get("whole", False),
-            max_new_tokens=arguments.get("steps", 25),
-            **GREEDY,
-            **named,
-        )
-        return made[0].numpy()
+def first_logits(folder: Path, text: str, **arguments: Any) -> np.ndarray:
+    """The Talker's logits at its first step, before anything is suppressed."""
+    seen: list[torch.Tensor] = []
+    head = front_of(folder).model.talker.codec_head
+    hook = head.register_forward_hook(lambda module, inputs, output: seen.append(output[0, -1]))
+    codes(folder, text, **arguments)
+    hook.remove()
+    return seen[0].numpy()
+
+
+def decode(folder: Path, frames: list[np.ndarray]) -> list[np.ndarray]:
+    """The sound of frames, each decoded in one piece."""
+    codec = front_of(folder).model.speech_tokenizer
+    sounds = [codec.decode([{"audio_codes": part}]) for part in frames]
+    assert all(rate == 24_000 for _, rate in sounds)
+    return [sound[0] for sound, _ in sounds]

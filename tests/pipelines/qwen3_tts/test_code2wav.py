@@ -12,7 +12,7 @@ from engine import SpeechParameters
 from engine.generation import GenerationItem
 from pipelines.qwen3_tts.code2wav import Frames, Qwen3TTSCode2Wav
 from tests.checkpoints.qwen3_tts import SMALL, Variant
-from tests.pipelines.qwen3_tts.reference import Reference
+from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
 
 LENGTHS = (60, 37, 80, 1)
 
@@ -30,11 +30,10 @@ def codes() -> list[np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def expected(references: dict[Variant, Reference], codes: list[np.ndarray]) -> list[np.ndarray]:
-    codec = references[Variant.CUSTOM_VOICE].model.model.speech_tokenizer
-    sounds, rate = codec.decode([{"audio_codes": part} for part in codes])
-    assert rate == 24_000
-    return list(sounds)
+def expected(
+    reference: ReferenceProcess, checkpoints: dict[Variant, Path], codes: list[np.ndarray]
+) -> list[np.ndarray]:
+    return reference.decode(checkpoints[Variant.CUSTOM_VOICE], codes)
 
 
 def streamed(

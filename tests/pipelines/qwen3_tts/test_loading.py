@@ -41,7 +41,7 @@ def change_config(path: Path, **values: object) -> None:
 
 def test_a_missing_weight_of_the_talker_is_named(folder: Path) -> None:
     name = "talker.code_predictor.lm_head.3.weight"
-    change_weights(folder, name, lambda weights: weights.pop(name) and None)
+    change_weights(folder, name, lambda weights: weights.__delitem__(name))
     with pytest.raises(ConfigurationError, match=f"{name} is missing"):
         build_talker(folder, StageDeployment())
 
@@ -76,14 +76,14 @@ def test_a_file_that_was_cut_off_is_named(folder: Path) -> None:
 def test_a_missing_weight_of_the_decoder_is_named(folder: Path) -> None:
     name = "decoder.pre_transformer.layers.0.mlp.up_proj.weight"
     codec = folder / "speech_tokenizer"
-    change_weights(codec, name, lambda weights: weights.pop(name) and None)
+    change_weights(codec, name, lambda weights: weights.__delitem__(name))
     with pytest.raises(ConfigurationError, match=r"pre_transformer.*up_proj\.weight is missing"):
         build_code2wav(codec, StageDeployment(input_limit=96))
 
 
 def test_a_missing_weight_of_the_speaker_encoder_is_named(folder: Path) -> None:
     name = "speaker_encoder.asp.tdnn.conv.weight"
-    change_weights(folder, name, lambda weights: weights.pop(name) and None)
+    change_weights(folder, name, lambda weights: weights.__delitem__(name))
     with pytest.raises(ConfigurationError, match=r"asp\.tdnn\.conv\.weight is missing"):
         build_reference(folder, StageDeployment())
 

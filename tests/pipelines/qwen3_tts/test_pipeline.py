@@ -22,7 +22,7 @@ from engine.engine import AsyncOmniEngine
 from pipelines.qwen3_tts.pipeline import FOLDER
 from tests.checkpoints.qwen3_tts import Variant
 from tests.pipelines.qwen3_tts.conftest import REFERENCE_TEXT, some_sound
-from tests.pipelines.qwen3_tts.reference import Reference
+from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
 
 TEXT = "Words are still coming."
 
@@ -75,13 +75,13 @@ def assert_same(sound: np.ndarray, wanted: np.ndarray) -> None:
 
 @pytest.mark.asyncio
 async def test_texts_sound_as_by_the_reference(
-    checkpoints: dict[Variant, Path], references: dict[Variant, Reference], tmp_path: Path
+    checkpoints: dict[Variant, Path], reference: ReferenceProcess, tmp_path: Path
 ) -> None:
-    reference = references[Variant.CUSTOM_VOICE]
+    folder = checkpoints[Variant.CUSTOM_VOICE]
     asked = SpeechParameters(voice="ryan", language="en-US", temperature=0.0)
-    codes = reference.codes(TEXT, speaker="ryan", language="english", steps=25)
-    (wanted,), _ = reference.model.model.speech_tokenizer.decode([{"audio_codes": codes}])
-    async with running(checkpoints[Variant.CUSTOM_VOICE], tmp_path) as engine:
+    codes = reference.codes(folder, TEXT, speaker="ryan", language="english")
+    (wanted,) = reference.decode(folder, [codes])
+    async with running(folder, tmp_path) as engine:
         whole = OmniRequest("whole", TextInput.whole(TEXT), asked)
         slowly = OmniRequest("slowly", TextInput(), asked)
         writer = asyncio.create_task(typed(slowly.text))
@@ -107,21 +107,21 @@ async def test_texts_sound_as_by_the_reference(
 @pytest.mark.asyncio
 async def test_cloned_voices_sound_as_by_the_reference(
     checkpoints: dict[Variant, Path],
-    references: dict[Variant, Reference],
+    reference: ReferenceProcess,
     reference_audio: bytes,
     tmp_path: Path,
 ) -> None:
-    front = references[Variant.BASE].model
-    sound = (some_sound(1.3, 24_000), 24_000)
-    clone = front.create_voice_clone_prompt([sound], [REFERENCE_TEXT])[0]
-    codes = references[Variant.BASE].codes(TEXT, clone=clone, steps=25)
-    together = np.concatenate([clone.ref_code.numpy(), codes])
-    (whole,), _ = front.model.speech_tokenizer.decode([{"audio_codes": together}])
-    wanted = whole[1920 * len(clone.ref_code) :]
+    folder = checkpoints[Variant.BASE]
+    sound = (some_sound(1.3, 24_000), 24_000, REFERENCE_TEXT)
+    _, frames = reference.clone(folder, sound)
+    assert frames is not None
+    codes = reference.codes(folder, TEXT, sound=sound)
+    (whole,) = reference.decode(folder, [np.concatenate([frames, codes])])
+    wanted = whole[1920 * len(frames) :]
     asked = SpeechParameters(
         temperature=0.0, reference_audio=reference_audio, reference_text=REFERENCE_TEXT
     )
-    async with running(checkpoints[Variant.BASE], tmp_path) as engine:
+    async with running(folder, tmp_path) as engine:
         for name in ("first", "again"):
             request = OmniRequest(name, TextInput.whole(TEXT), asked)
             assert_same(await heard(engine, request, len(wanted)), wanted)

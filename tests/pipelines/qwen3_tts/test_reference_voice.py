@@ -14,7 +14,7 @@ from pipelines.qwen3_tts.reference_audio import check_reference, read_reference
 from pipelines.qwen3_tts.reference_voice import VoiceEncoder
 from tests.checkpoints.qwen3_tts import SMALL, Variant
 from tests.pipelines.qwen3_tts.conftest import REFERENCE_TEXT, as_file, some_sound
-from tests.pipelines.qwen3_tts.reference import Reference
+from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
 
 
 @pytest.fixture(scope="module")
@@ -26,17 +26,20 @@ def encoder(checkpoints: dict[Variant, Path]) -> VoiceEncoder:
 
 @pytest.mark.parametrize(("seconds", "rate"), [(1.3, 24_000), (0.77, 16_000), (2.01, 44_100)])
 def test_voices_are_heard_as_by_the_reference(
-    encoder: VoiceEncoder, references: dict[Variant, Reference], seconds: float, rate: int
+    encoder: VoiceEncoder,
+    reference: ReferenceProcess,
+    checkpoints: dict[Variant, Path],
+    seconds: float,
+    rate: int,
 ) -> None:
     sound = some_sound(seconds, rate)
-    front = references[Variant.BASE].model
-    wanted = front.create_voice_clone_prompt([(sound, rate)], [REFERENCE_TEXT])[0]
+    folder = checkpoints[Variant.BASE]
+    expected, frames = reference.clone(folder, (sound, rate, REFERENCE_TEXT))
     voice = encoder.encode(as_file(sound, rate), REFERENCE_TEXT)
-    expected = wanted.ref_spk_embedding.numpy()
     assert np.abs(voice.speaker - expected).max() < 1e-4 * np.abs(expected).max()
     assert voice.codes is not None
     assert voice.codes.shape == (int(np.ceil(seconds * 12.5)), SMALL.codebooks)
-    assert np.array_equal(voice.codes, wanted.ref_code.numpy())
+    assert np.array_equal(voice.codes, frames)
     assert len(voice.text_tokens) > 4
 
 

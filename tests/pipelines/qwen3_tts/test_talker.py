@@ -15,13 +15,12 @@ from engine.autoregressive import AutoregressiveReplica
 from engine.step_sampling import CodeSampling, StepSampling
 from pipelines.qwen3_tts.rows import VoicePrompt
 from pipelines.qwen3_tts.text_stream import tokens_of
-from tests.checkpoints.qwen3_tts import Variant
+from tests.checkpoints.qwen3_tts import Variant, make_tokenizer
 from tests.pipelines.qwen3_tts.conftest import REFERENCE_TEXT, some_sound
-from tests.pipelines.qwen3_tts.reference import Reference
-from tests.pipelines.qwen3_tts.speaking import Case, build, speak
+from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
+from tests.pipelines.qwen3_tts.speaking import GREEDY, Case, build, speak
 
 Checkpoints = dict[Variant, Path]
-References = dict[Variant, Reference]
 
 SENTENCE = "The morning train was late again, so we walked along the river."
 
@@ -55,9 +54,10 @@ def replica(checkpoints: Checkpoints) -> Iterator[AutoregressiveReplica]:
 
 
 @pytest.fixture(scope="module")
-def expected(references: References) -> list[np.ndarray]:
-    reference = references[Variant.CUSTOM_VOICE]
-    return [reference.codes(c.text, **c.reference_arguments()) for c in custom_voice_cases()]
+def expected(reference: ReferenceProcess, checkpoints: Checkpoints) -> list[np.ndarray]:
+    folder = checkpoints[Variant.CUSTOM_VOICE]
+    cases = custom_voice_cases()
+    return [reference.codes(folder, c.text, **c.reference_arguments()) for c in cases]
 
 
 def test_the_cases_end_by_themselves_and_at_the_limit(expected: list[np.ndarray]) -> None:
@@ -91,67 +91,22 @@ def test_invariant_10_codes_in_a_mixed_batch_equal_the_reference(
 
 
 def test_repetition_is_penalised_as_in_the_reference(
-    checkpoints: Checkpoints, replica: AutoregressiveReplica, references: References
+    checkpoints: Checkpoints, replica: AutoregressiveReplica, reference: ReferenceProcess
 ) -> None:
     folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
-    case = replace(custom_voice_cases()[0], text="Nobody knew what it would cost.")
-    wanted = []
+    cases = [replace(case, joins=0) for case in custom_voice_cases()[:4]]
+    made: dict[float, list[np.ndarray]] = {}
     try:
-        for penalty in (1.0, 2.5):
-            sampling = StepSampling(repetition_penalty=penalty, minimum_steps=2, maximum_steps=24)
+        for penalty in (1.0, 8.0):
+            sampling = replace(GREEDY, repetition_penalty=penalty)
             replica.sampling_of = lambda parameters, chosen=sampling: chosen
-            arguments = case.reference_arguments() | {"repetition_penalty": penalty}
-            wanted.append(references[Variant.CUSTOM_VOICE].codes(case.text, **arguments))
-            assert np.array_equal(speak(folder, replica, [case])[0], wanted[-1])
+            made[penalty] = speak(folder, replica, cases)
+            for case, codes in zip(cases, made[penalty], strict=True):
+                arguments = case.reference_arguments() | {"repetition_penalty": penalty}
+                assert np.array_equal(codes, reference.codes(folder, case.text, **arguments))
     finally:
         replica.sampling_of = usual
-    assert not np.array_equal(*(codes[:2] for codes in wanted)) or len(wanted[0]) != len(wanted[1])
-
-
-def test_instructions_design_the_voice_as_in_the_reference(
-    checkpoints: Checkpoints, references: References
-) -> None:
-    folder = checkpoints[Variant.VOICE_DESIGN]
-    replica = build(folder)
-    cases = [
-        Case(SENTENCE, SpeechParameters(instructions="An old man, slow."), bits=4),
-        Case(SENTENCE, SpeechParameters(instructions="A child.", whole_text=True), joins=2),
-        Case(SENTENCE, SpeechParameters(language="chinese")),
-    ]
-    made = speak(folder, replica, cases)
-    replica.close()
-    for case, codes in zip(cases, made, strict=True):
-        wanted = references[Variant.VOICE_DESIGN].codes(case.text, **case.reference_arguments())
-        assert np.array_equal(codes, wanted), case
-
-
-def test_voices_are_cloned_as_in_the_reference(
-    checkpoints: Checkpoints, references: References
-) -> None:
-    """From the speaker embedding alone, and in context, with the text streamed and not."""
-    folder, reference = checkpoints[Variant.BASE], references[Variant.BASE]
-    front = reference.model
-    sound = (some_sound(1.3, 24_000), 24_000)
-    heard = front.create_voice_clone_prompt([sound], [REFERENCE_TEXT])[0]
-    embedding_only = front.create_voice_clone_prompt([sound], x_vector_only_mode=True)[0]
-    speaker = heard.ref_spk_embedding.numpy().copy()
-    words = tuple(tokens_of(front.processor.tokenizer, REFERENCE_TEXT))
-    in_context = VoicePrompt(speaker, heard.ref_code.numpy(), words)
-    cases = [
-        Case("Hello there, you.", SpeechParameters(), in_context, bits=2),
-        Case(SENTENCE, SpeechParameters(language="english"), in_context, joins=1, bits=7),
-        Case(SENTENCE, SpeechParameters(whole_text=True), in_context, joins=2),
-        Case(SENTENCE, SpeechParameters(), VoicePrompt(speaker), joins=4, bits=1),
-        Case(SENTENCE, SpeechParameters(whole_text=True), VoicePrompt(speaker)),
-    ]
-    replica = build(folder)
-    made = speak(folder, replica, cases)
-    replica.close()
-    assert len(heard.ref_code) < len(tokens_of(front.processor.tokenizer, SENTENCE))
-    for case, codes in zip(cases, made, strict=True):
-        clone = embedding_only if case.voice.codes is None else heard  # type: ignore[union-attr]
-        wanted = reference.codes(case.text, clone=clone, **case.reference_arguments())
-        assert np.array_equal(codes, wanted), case
+    assert [c.tobytes() for c in made[1.0]] != [c.tobytes() for c in made[8.0]]
 
 
 def test_seeds_repeat_alone_and_in_a_batch(
@@ -176,7 +131,7 @@ def test_seeds_repeat_alone_and_in_a_batch(
 
 
 def test_first_tokens_have_the_reference_distribution(
-    checkpoints: Checkpoints, replica: AutoregressiveReplica, references: References
+    checkpoints: Checkpoints, replica: AutoregressiveReplica, reference: ReferenceProcess
 ) -> None:
     """Temperature, top-k, top-p and suppressed tokens, by the chi-squared test."""
     from scipy.stats import chisquare
@@ -189,16 +144,9 @@ def test_first_tokens_have_the_reference_distribution(
     )
 
     folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
-    model = references[Variant.CUSTOM_VOICE].model.model
-    config = model.config.talker_config
-    logits: list[torch.Tensor] = []
-    hook = model.talker.codec_head.register_forward_hook(
-        lambda module, inputs, output: logits.append(output[:, -1].detach())
-    )
     case = replace(custom_voice_cases()[0], text="Hi")
-    references[Variant.CUSTOM_VOICE].codes(case.text, **case.reference_arguments())
-    hook.remove()
-    reserved = set(range(config.vocab_size - 1024, config.vocab_size))
+    logits = reference.first_logits(folder, case.text, **case.reference_arguments())
+    reserved = set(range(len(logits) - 1024, len(logits)))
     # The end token may not be sampled in the first steps.
     warpers = LogitsProcessorList(
         [
@@ -209,7 +157,9 @@ def test_first_tokens_have_the_reference_distribution(
         ]
     )
     no_tokens = torch.zeros(1, 0, dtype=torch.long)
-    expected = warpers(no_tokens, logits[0].clone()).softmax(-1)[0].double().numpy()
+    expected = (
+        warpers(no_tokens, torch.from_numpy(logits)[None].clone()).softmax(-1)[0].double().numpy()
+    )
     sampling = StepSampling(1.4, 14, 0.9, minimum_steps=2, maximum_steps=1)
     rounds = 100
     try:
@@ -232,3 +182,50 @@ def test_first_tokens_have_the_reference_distribution(
     assert kept.sum() >= 5
     result = chisquare(seen[kept], wanted[kept] * len(tokens) / wanted.sum())
     assert result.pvalue > 1e-4
+
+
+def test_instructions_design_the_voice_as_in_the_reference(
+    checkpoints: Checkpoints, reference: ReferenceProcess
+) -> None:
+    folder = checkpoints[Variant.VOICE_DESIGN]
+    replica = build(folder)
+    cases = [
+        Case(SENTENCE, SpeechParameters(instructions="An old man, slow."), bits=4),
+        Case(SENTENCE, SpeechParameters(instructions="A child.", whole_text=True), joins=2),
+        Case(SENTENCE, SpeechParameters(language="chinese")),
+    ]
+    made = speak(folder, replica, cases)
+    replica.close()
+    for case, codes in zip(cases, made, strict=True):
+        wanted = reference.codes(folder, case.text, **case.reference_arguments())
+        assert np.array_equal(codes, wanted), case
+
+
+def test_voices_are_cloned_as_in_the_reference(
+    checkpoints: Checkpoints, reference: ReferenceProcess
+) -> None:
+    """From the speaker embedding alone, and in context, with the text streamed and not."""
+    folder = checkpoints[Variant.BASE]
+    sound = some_sound(1.3, 24_000)
+    speaker, frames = reference.clone(folder, (sound, 24_000, REFERENCE_TEXT))
+    tokenizer = make_tokenizer()
+    words = tuple(tokens_of(tokenizer, REFERENCE_TEXT))
+    in_context = VoicePrompt(speaker, frames, words)
+    cases = [
+        Case("Hello there, you.", SpeechParameters(), in_context, bits=2),
+        Case(SENTENCE, SpeechParameters(language="english"), in_context, joins=1, bits=7),
+        Case(SENTENCE, SpeechParameters(whole_text=True), in_context, joins=2),
+        Case(SENTENCE, SpeechParameters(), VoicePrompt(speaker), joins=4, bits=1),
+        Case(SENTENCE, SpeechParameters(whole_text=True), VoicePrompt(speaker)),
+    ]
+    replica = build(folder)
+    made = speak(folder, replica, cases)
+    replica.close()
+    assert frames is not None
+    # Both ways of the reference to lay text beside frames are met.
+    assert len(words) + len(tokens_of(tokenizer, SENTENCE)) > len(frames) + 1
+    for case, codes in zip(cases, made, strict=True):
+        in_full = case.voice is in_context
+        heard = (sound, 24_000, REFERENCE_TEXT if in_full else None)
+        wanted = reference.codes(folder, case.text, sound=heard, **case.reference_arguments())
+        assert np.array_equal(codes, wanted), case
