@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -66,11 +68,40 @@ def resolve_speech_request(
             speed=request.speed,
             seed=request.seed,
             instructions=request.instructions,
+            language=request.language,
+            reference_audio=decode_reference(request.ref_audio),
+            reference_text=request.ref_text,
+            whole_text=request.whole_text,
         ),
         audio_format=request.response_format,
         transport=transport,
         word_timestamps=wants_words,
     )
+
+
+def decode_reference(audio: str | None) -> bytes | None:
+    """The bytes of reference audio, in base64 or as a `data:` URL.
+
+    Raises:
+        ApiError: 400; it is neither.
+    """
+    if audio is None:
+        return None
+    encoded = audio
+    if audio.startswith("data:"):
+        head, comma, encoded = audio.partition(",")
+        if not comma or not head.endswith(";base64"):
+            raise invalid(
+                "ref_audio",
+                "Invalid ref_audio: a data URL must read `data:audio/…;base64,…`.",
+                "invalid_value",
+            )
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError) as failure:
+        raise invalid(
+            "ref_audio", f"Invalid ref_audio: it is no base64 ({failure}).", "invalid_value"
+        ) from failure
 
 
 def _transport(request: SpeechRequest) -> Transport:

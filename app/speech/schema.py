@@ -47,6 +47,34 @@ InstructionsField = Annotated[
     str | None,
     Field(max_length=4096, description="How to speak, for pipelines that follow instructions."),
 ]
+LanguageField = Annotated[
+    str | None,
+    Field(
+        min_length=2,
+        max_length=64,
+        description="A BCP 47 tag or a language's name, for pipelines that speak several. An "
+        "extension.",
+    ),
+]
+ReferenceAudioField = Annotated[
+    str | None,
+    Field(
+        min_length=1,
+        description="An audio file with the voice to speak with, in base64 or as a `data:` URL, "
+        "for pipelines that clone voices. An extension.",
+    ),
+]
+ReferenceTextField = Annotated[
+    str | None,
+    Field(max_length=4096, description="What is said in `ref_audio`. An extension."),
+]
+WholeTextField = Annotated[
+    bool,
+    Field(
+        description="Whether the model may read the whole text before it begins, where it knows "
+        "both. An extension."
+    ),
+]
 TimestampsField = Annotated[
     Literal["word"] | None,
     Field(description="`word` sends `speech.word` events with the time of each. An extension."),
@@ -97,6 +125,10 @@ class SpeechRequest(WireModel):
     ] = True
     seed: SeedField = None
     timestamps: TimestampsField = None
+    language: LanguageField = None
+    ref_audio: ReferenceAudioField = None
+    ref_text: ReferenceTextField = None
+    whole_text: WholeTextField = False
 
 
 def parse_speech_request(body: bytes) -> SpeechRequest:

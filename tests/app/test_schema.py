@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from app.audio.formats import AudioFormat
 from app.errors import ApiError
+from app.speech.command import decode_reference
 from app.speech.schema import VoiceReference, parse_speech_request
 
 BASE = {"model": "tts-1", "input": "Hello.", "voice": "alloy"}
@@ -148,3 +149,24 @@ json_values = st.recursive(
 def test_any_object_is_either_read_or_refused(body: dict[str, object]) -> None:
     with contextlib.suppress(ApiError):
         parse_speech_request(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("form", ["UklGRg==", "data:audio/wav;base64,UklGRg=="])
+def test_reference_audio_is_base64_or_a_data_url(form: str) -> None:
+    assert decode_reference(form) == b"RIFF"
+    assert decode_reference(None) is None
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("not base64!", "no base64"),
+        ("data:audio/wav,UklGRg==", "a data URL must read"),
+        ("data:audio/wav;base64", "a data URL must read"),
+        ("https://example.org/voice.wav", "no base64"),
+    ],
+)
+def test_other_reference_audio_is_refused(form: str, words: str) -> None:
+    with pytest.raises(ApiError, match=words) as refusal:
+        decode_reference(form)
+    assert refusal.value.param == "ref_audio"
