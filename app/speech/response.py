@@ -135,9 +135,9 @@ class SpeechResponse(Response):
         if not self._started:
             await self._start(send, {"content-type": self._framing.media_type})
         body = {"type": "http.response.body", "body": data, "more_body": True}
-        await self._pace.send(send(body), seconds)
         if seconds > 0.0:
             self._delivery.record.sent()
+        await self._pace.send(send(body), seconds)
 
     async def _send_whole(self, send: Send) -> None:
         body = bytearray()
@@ -148,8 +148,8 @@ class SpeechResponse(Response):
                     raise _too_large(self._delivery.maximum_whole_bytes)
         headers = {"content-type": self._framing.media_type, "content-length": str(len(body))}
         await self._start(send, headers)
-        await send_whole(self._pace, send, bytes(body), self._stream.seconds)
         self._delivery.record.sent()
+        await send_whole(self._pace, send, bytes(body), self._stream.seconds)
 
     async def _start(self, send: Send, headers: dict[str, str]) -> None:
         waited = time.monotonic() - self._delivery.record.received
