@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import torch
+from transformers import PretrainedConfig
 from vllm.config import CompilationConfig, VllmConfig
 from vllm.config.compilation import CompilationMode, CUDAGraphMode
 from vllm.engine.arg_utils import EngineArgs
@@ -18,10 +20,16 @@ from engine.compile_backend import BACKEND, build_settings
 from engine.compiled import marker, resolve_dtype
 from engine.deploy_config import StageDeployment
 from engine.device import require_device
+from engine.hidden_states import LAYER_KEY
 from engine.scheduler import OmniARScheduler
 
 BLOCK_SIZE = 32
 """Positions in one block of the KV cache: whole blocks are shared, so small ones share more."""
+
+Configure = Callable[[PretrainedConfig], PretrainedConfig]
+
+NO_MEDIA = {"audio": 0, "image": 0, "video": 0}
+"""The modalities that vLLM knows; encoders of those that are not wanted are not loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,11 @@ class CoreSettings:
         compile: See `StageDeployment.compile`.
         input_limit: How many rows a conditioned request may have ahead of its steps.
         device: `cpu` or `cuda:N`.
+        hidden_layer: Of a text model: the layer whose states may be asked for (see
+            `engine.hidden_states`), counted from 1, or FINAL_LAYER; None: no states are kept.
+        media: Of a text model with encoders: the most items of each modality in a prompt.
+        configure: Makes the configuration that vLLM is to see (another architecture, a part of a
+            checkpoint of several models) of the one in the folder; None: it is seen as it is.
     """
 
     model: Path
@@ -52,9 +65,21 @@ class CoreSettings:
     compile: Literal["auto", "always", "never"] = "never"
     input_limit: int = 64
     device: str = "cpu"
+    hidden_layer: int | None = None
+    media: Mapping[str, int] = field(default_factory=dict)
+    configure: Configure | None = None
 
     @classmethod
-    def of(cls, folder: Path, deployment: StageDeployment, *, conditioned: bool) -> CoreSettings:
+    def of(
+        cls,
+        folder: Path,
+        deployment: StageDeployment,
+        *,
+        conditioned: bool,
+        hidden_layer: int | None = None,
+        media: Mapping[str, int] | None = None,
+        configure: Configure | None = None,
+    ) -> CoreSettings:
         """The settings of a model that a deployment asks for."""
         return cls(
             model=folder,
@@ -67,6 +92,9 @@ class CoreSettings:
             compile=deployment.compile,
             input_limit=deployment.input_limit,
             device=deployment.device,
+            hidden_layer=hidden_layer,
+            media=media or {},
+            configure=configure,
         )
 
 
@@ -75,6 +103,12 @@ CONDITIONED_WORKERS = {
     "cuda": "engine.gpu_worker.OmniGPUWorker",
 }
 """The workers of conditioned stages, by the type of their device."""
+
+HIDDEN_STATE_WORKERS = {
+    "cpu": "engine.text_runner.HiddenStateCPUWorker",
+    "cuda": "engine.text_runner.HiddenStateGPUWorker",
+}
+"""The workers of text stages whose hidden states are read, by the type of their device."""
 
 
 def build_core(settings: CoreSettings) -> EngineCore:
@@ -96,6 +130,7 @@ def build_core(settings: CoreSettings) -> EngineCore:
     arguments = EngineArgs(
         model=str(settings.model),
         skip_tokenizer_init=settings.conditioned,
+        hf_overrides=settings.configure or {},
         dtype=dtype,
         enforce_eager=not compiled,
         compilation_config=_compilation(compiled, kind),
@@ -111,7 +146,12 @@ def build_core(settings: CoreSettings) -> EngineCore:
         disable_log_stats=True,
         use_tqdm_on_load=False,
         scheduler_cls=OmniARScheduler,
-        worker_cls=CONDITIONED_WORKERS[kind] if settings.conditioned else "auto",
+        worker_cls=_worker(settings, kind),
+        additional_config=_additional(settings),
+        limit_mm_per_prompt={**NO_MEDIA, **settings.media} if settings.media else {},
+        # Prompts come preprocessed, and the encoders are tried by the warm-up.
+        mm_processor_cache_gb=0,
+        skip_mm_profiling=True,
         distributed_executor_backend="uni",
     )
     vllm_config = arguments.create_engine_config()
@@ -135,6 +175,16 @@ def _cpu_core(vllm_config: VllmConfig) -> EngineCore:
         core = _core(vllm_config)
     process_groups.disconnect()
     return core
+
+
+def _worker(settings: CoreSettings, kind: str) -> str:
+    if settings.conditioned:
+        return CONDITIONED_WORKERS[kind]
+    return "auto" if settings.hidden_layer is None else HIDDEN_STATE_WORKERS[kind]
+
+
+def _additional(settings: CoreSettings) -> dict[str, int]:
+    return {} if settings.hidden_layer is None else {LAYER_KEY: settings.hidden_layer}
 
 
 def _compilation(compiled: bool, kind: str) -> CompilationConfig:

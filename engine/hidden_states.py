@@ -30,6 +30,7 @@ class HiddenStatesPayload:
     Attributes:
         start: The first position in the sequence.
         token_ids: The tokens at these positions.
+        prompt_tokens: How many positions the prompt has; the answer's come behind them.
         embeddings: What enters the first layer (encoded sound in the place of its tokens), shape
             [positions, hidden], on the stage's device.
         states: What the chosen layer gives, shape [positions, hidden], on the stage's device.
@@ -37,6 +38,7 @@ class HiddenStatesPayload:
 
     start: int
     token_ids: tuple[int, ...]
+    prompt_tokens: int
     embeddings: torch.Tensor
     states: torch.Tensor
 

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import torch
 from vllm import SamplingParams
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.tokenizers import TokenizerLike
@@ -20,6 +21,9 @@ from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 
 from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
+from engine.device import on_device
+from engine.hidden_states import HiddenStatesPayload, HiddenStateStore
+from engine.multimodal import MediaItem, feature_specs
 from engine.request import SpeechParameters
 from engine.tool_calls import CallRule, parse_tool_call
 
@@ -41,6 +45,9 @@ class TextPrompt:
         call_token: What a call begins with. Where a call is allowed and not required, the answer
             is one if this token, its logit raised by `call_bias`, is the likeliest beginning.
         call_bias: See `call_token`.
+        media: What the model's encoders read, for its placeholders in `token_ids`.
+        hidden_states: Whether every position's hidden states are given out. Such a prompt is
+            computed whole: what an earlier one left in the KV cache has no states any more.
     """
 
     token_ids: tuple[int, ...]
@@ -52,6 +59,8 @@ class TextPrompt:
     calls: CallRule | None = None
     call_token: int = 0
     call_bias: float = 0.0
+    media: tuple[MediaItem, ...] = ()
+    hidden_states: bool = False
 
     @property
     def undecided(self) -> bool:
@@ -74,6 +83,7 @@ class TextRequest:
     deciding: bool = False
     calling: bool = False
     held_back: str = ""
+    token_ids: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,7 @@ class TextOutput:
     """What a step gave one request."""
 
     request_id: str
-    output: TextPayload | ToolCallPayload | UsagePayload | None
+    output: TextPayload | ToolCallPayload | UsagePayload | HiddenStatesPayload | None
     finished: bool
 
 
@@ -97,11 +107,15 @@ class TextReplica:
     settings: CoreSettings
     tokenizer: TokenizerLike
     core: EngineCore = field(init=False)
+    hidden_states: HiddenStateStore | None = field(init=False, default=None)
     requests: dict[str, TextRequest] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Builds the core."""
         self.core = build_core(self.settings)
+        if self.settings.hidden_layer is not None:
+            executor = self.core.model_executor
+            self.hidden_states = executor.collective_rpc("hidden_state_store")[0]
 
     def add(self, request_id: str, parameters: SpeechParameters) -> None:
         """Opens a request; how it is to be spoken does not matter here."""
@@ -129,6 +143,7 @@ class TextReplica:
                 f"{self.settings.max_steps - 1}."
             )
         request.prompt = payload
+        request.token_ids.extend(payload.token_ids)
         if payload.undecided:
             request.deciding = True
             self._submit(request, payload, _decision_sampling(payload))
@@ -159,8 +174,9 @@ class TextReplica:
         del slacks
         held = frozenset(i for i, r in self.requests.items() if not r.has_credit)
         scheduler_of(self.core).hold(held)
-        outputs, executed = self.core.step_fn()
-        self.core.post_step(executed)
+        with on_device(self.settings.device):
+            outputs, executed = self.core.step_fn()
+            self.core.post_step(executed)
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
         return [made for output in core_outputs for made in self._convert(output)]
 
@@ -175,6 +191,7 @@ class TextReplica:
             max_tokens=min(prompt.max_tokens, room),
             stop_token_ids=list(prompt.stop_token_ids),
             structured_outputs=None if rule is None else _guided(rule),
+            skip_reading_prefix_cache=prompt.hidden_states,
             output_kind=RequestOutputKind.DELTA,
         )
 
@@ -183,7 +200,7 @@ class TextReplica:
         core_request = EngineCoreRequest(
             request_id=request.request_id,
             prompt_token_ids=list(prompt.token_ids),
-            mm_features=None,
+            mm_features=feature_specs(prompt.media),
             sampling_params=sampling,
             pooling_params=None,
             arrival_time=time.time(),
@@ -192,8 +209,15 @@ class TextReplica:
             data_parallel_rank=None,
         )
         request.detokenizer = IncrementalDetokenizer.from_new_request(self.tokenizer, core_request)
+        if prompt.hidden_states and not (request.deciding or request.calling):
+            self._watch(request)
         self.core.add_request(*self.core.preprocess_add_request(core_request))
         request.submitted = True
+
+    def _watch(self, request: TextRequest) -> None:
+        if self.hidden_states is None:
+            raise ValueError("Hidden states were asked for; the stage is built without them.")
+        self.hidden_states.watch(request.request_id)
 
     def _convert(self, output: EngineCoreOutput) -> list[TextOutput]:
         request = self.requests[output.request_id]
@@ -203,7 +227,8 @@ class TextReplica:
         if output.prefill_stats is not None and request.cached_tokens is None:
             request.cached_tokens = output.prefill_stats.num_cached_tokens
         request.output_tokens += len(output.new_token_ids)
-        made: list[TextOutput] = []
+        made = self._states(request)
+        request.token_ids.extend(output.new_token_ids)
         text = self._text(request, output, finished)
         if text and request.calling:
             request.held_back += text
@@ -212,6 +237,22 @@ class TextReplica:
         if finished:
             made.extend(self._end(request, output.finish_reason))
         return made
+
+    def _states(self, request: TextRequest) -> list[TextOutput]:
+        """The hidden states of the positions that were computed since the last call."""
+        rows = None
+        if self.hidden_states is not None:
+            rows = self.hidden_states.take(request.request_id)
+        if rows is None or request.prompt is None:
+            return []
+        payload = HiddenStatesPayload(
+            start=rows.start,
+            token_ids=tuple(request.token_ids[rows.start : rows.stop]),
+            prompt_tokens=len(request.prompt.token_ids),
+            embeddings=torch.cat(rows.embeddings),
+            states=torch.cat(rows.states),
+        )
+        return [TextOutput(request.request_id, payload, finished=False)]
 
     def _decide(self, request: TextRequest, output: EngineCoreOutput) -> list[TextOutput]:
         """Goes on with a call or with words, as the first token says; its prompt is known now."""
@@ -234,7 +275,7 @@ class TextReplica:
         return request.detokenizer.get_next_output_text(finished, delta=True)
 
     def _end(self, request: TextRequest, reason: FinishReason | None) -> list[TextOutput]:
-        self.requests.pop(request.request_id, None)
+        self._forget(request.request_id)
         if reason not in (FinishReason.STOP, FinishReason.LENGTH):
             raise RuntimeError(f"The core ended a request by {reason}.")
         made: list[TextOutput] = []
@@ -254,9 +295,15 @@ class TextReplica:
 
     def abort(self, request_id: str) -> None:
         """Takes a request out of the core and its KV blocks; idempotent."""
-        request = self.requests.pop(request_id, None)
+        request = self.requests.get(request_id)
         if request is not None and request.submitted:
             self.core.abort_requests([request_id])
+        self._forget(request_id)
+
+    def _forget(self, request_id: str) -> None:
+        self.requests.pop(request_id, None)
+        if self.hidden_states is not None:
+            self.hidden_states.forget(request_id)
 
     def key_value_blocks_in_use(self) -> int:
         """Blocks of the KV cache that requests hold."""

@@ -1,0 +1,49 @@
+"""vLLM's model of the Thinker, with sounds encoded so that no other can be noticed."""
+
+from __future__ import annotations
+
+import torch
+from transformers import PretrainedConfig
+from vllm.model_executor.models.qwen2_5_omni_thinker import Qwen2_5OmniAudioFeatureInputs
+from vllm.model_executor.models.qwen3_omni_moe_thinker import (
+    Qwen3OmniMoeThinkerForConditionalGeneration,
+)
+
+ARCHITECTURE = "AntiphonQwen3OmniThinker"
+
+
+def configure(config: PretrainedConfig) -> PretrainedConfig:
+    """The checkpoint's configuration with our architecture."""
+    config.architectures = [ARCHITECTURE]
+    return config
+
+
+class Qwen3OmniThinker(Qwen3OmniMoeThinkerForConditionalGeneration):  # type: ignore[misc]
+    """vLLM's Thinker; each sound below a second is encoded by itself.
+
+    The encoder's convolutions take pieces of a second, shorter ones padded to the longest of the
+    batch, and what they make of a piece's end depends on whether it was padded. A sound of at
+    least a second always has a full piece; a shorter one would sound otherwise in company.
+    """
+
+    def _process_audio_input(
+        self, audio_input: Qwen2_5OmniAudioFeatureInputs
+    ) -> tuple[torch.Tensor, ...]:
+        lengths = audio_input["audio_feature_lengths"].flatten().tolist()
+        piece = 2 * self.config.audio_config.n_window
+        short = [index for index, length in enumerate(lengths) if length < piece]
+        if len(lengths) == 1 or not short:
+            return super()._process_audio_input(audio_input)
+        features = audio_input["input_features"].split(lengths, dim=1)
+        long = [index for index in range(len(lengths)) if index not in set(short)]
+        encoded: dict[int, torch.Tensor] = {}
+        for together in [[index] for index in short] + ([long] if long else []):
+            part = Qwen2_5OmniAudioFeatureInputs(
+                type="audio_features",
+                input_features=torch.cat([features[index] for index in together], dim=1),
+                audio_feature_lengths=torch.tensor([lengths[index] for index in together]),
+                feature_attention_mask=None,
+            )
+            made = super()._process_audio_input(part)
+            encoded.update(zip(together, made, strict=True))
+        return tuple(encoded[index] for index in range(len(lengths)))
