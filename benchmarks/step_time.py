@@ -1,10 +1,12 @@
 """Step time of the Talker's engine core against bare eager torch running the same modules.
 
-    python -m benchmarks.step_time [--compile]
+    python -m benchmarks.step_time [--json]
 
-Both run in one process, turn about, so that a noisy machine disturbs both alike. The bare run does
-what the step must do (embed, transform with a KV cache, sample greedily, predict the codes) and
-none of the engine's bookkeeping; its attention is torch's own over a cache of equal length.
+Both run in one process, turn about, so that a noisy machine disturbs both alike, and the time is
+the thread's own, not the clock's: both run on one thread, and what others take of the core is not
+theirs. The bare run does what the step must do (embed, transform with a KV cache, sample greedily,
+predict the codes) and none of the engine's bookkeeping; its attention is torch's own over a cache
+of equal length. The engine runs compiled, then not compiled.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ import torch  # noqa: E402
 from engine import SpeechParameters  # noqa: E402
 from engine.adapter import FeedRows  # noqa: E402
 from engine.autoregressive import AutoregressiveReplica  # noqa: E402
-from engine.deploy_config import StageDeployment  # noqa: E402
-from pipelines.lark.pipeline import WEIGHTS, build_talker  # noqa: E402
+from engine.deploy_config import load_deploy_config  # noqa: E402
+from pipelines.lark.pipeline import PIPELINE, WEIGHTS, build_talker  # noqa: E402
 from recipes.lark.speak import load_talker  # noqa: E402
 
 STEPS = 120
@@ -37,6 +39,7 @@ STEPS = 120
 class Figures:
     """Median step times in milliseconds at one batch size."""
 
+    compiled: bool
     batch: int
     engine: float
     bare: float
@@ -63,9 +66,9 @@ def engine_steps(replica: AutoregressiveReplica, batch: int) -> list[float]:
         replica.close_input(str(index))
     times = []
     while replica.requests:
-        started = time.perf_counter()
+        started = time.thread_time()
         replica.step({})
-        times.append(time.perf_counter() - started)
+        times.append(time.thread_time() - started)
     replica.step({})
     return times[5:]
 
@@ -79,20 +82,17 @@ def bare_steps(batch: int) -> list[float]:
     times = []
     with torch.inference_mode():
         for step in range(STEPS):
-            started = time.perf_counter()
+            started = time.thread_time()
             talker.step(rows[step].expand(batch, -1))
-            times.append(time.perf_counter() - started)
+            times.append(time.thread_time() - started)
     return times[5:]
 
 
-def main() -> None:
-    """Measures at batch sizes 1 and 16 and prints the figures."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--compile", action="store_true")
-    parser.add_argument("--json", action="store_true")
-    options = parser.parse_args()
-    deployment = StageDeployment(compile="always" if options.compile else "never")
-    replica = build_talker(Path(WEIGHTS), deployment)
+def measure(compiled: bool) -> list[Figures]:
+    """The figures at batch sizes 1 and 16."""
+    deployment = load_deploy_config(PIPELINE.deploy, ["talker", "code2wav"]).stage("talker")
+    chosen = {"compile": "always" if compiled else "never"}
+    replica = build_talker(Path(WEIGHTS), deployment.model_copy(update=chosen))
     assert isinstance(replica, AutoregressiveReplica)
     engine_steps(replica, 2)
     figures = []
@@ -100,15 +100,24 @@ def main() -> None:
         rounds = [(engine_steps(replica, batch), bare_steps(batch)) for _ in range(3)]
         engine = statistics.median(t for times, _ in rounds for t in times) * 1000
         bare = statistics.median(t for _, times in rounds for t in times) * 1000
-        figures.append(Figures(batch, engine, bare))
-    for row in figures:
+        figures.append(Figures(compiled, batch, engine, bare))
+    replica.close()
+    return figures
+
+
+def main() -> None:
+    """Measures and prints the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    for row in measure(compiled=True) + measure(compiled=False):
         if options.json:
             print(json.dumps({**row.__dict__, "ratio": row.ratio}))
-        else:
-            print(
-                f"batch {row.batch:2d}: engine {row.engine:.2f} ms, "
-                f"bare torch {row.bare:.2f} ms, ratio {row.ratio:.2f}"
-            )
+            continue
+        print(
+            f"{'compiled' if row.compiled else 'not compiled'}, batch {row.batch:2d}: "
+            f"engine {row.engine:.2f} ms, bare torch {row.bare:.2f} ms, ratio {row.ratio:.2f}"
+        )
 
 
 if __name__ == "__main__":

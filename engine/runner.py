@@ -41,8 +41,11 @@ class ConditionedRunnerMixin(GPUModelRunner):
         num_input_tokens: int,
         intermediate_tensors: Any | None = None,
     ) -> Any:
-        inputs = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
         model = self._conditioned_model()
+        if model is not None:
+            # Every position is embedded below, so upstream need not embed the tokens first.
+            self.is_token_ids.np[: scheduler_output.total_num_scheduled_tokens] = False
+        inputs = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
         if model is None:
             return inputs
         request_ids = self.input_batch.req_ids

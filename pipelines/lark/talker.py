@@ -31,6 +31,7 @@ from vllm.sequence import IntermediateTensors
 
 from engine.conditioned_model import ChooseCodes
 from pipelines.lark.configuration import LarkTalkerConfig
+from pipelines.lark.steps import LarkCodePredictor, LarkStepEmbedding
 
 CHECKPOINT_NAMES = WeightsMapper(
     orig_to_new_stacked={
@@ -197,67 +198,6 @@ class LarkBackbone(nn.Module):
         return hidden_states
 
 
-class LarkStepEmbedding(nn.Module):
-    """Sums phoneme, look-ahead, voice and previous-code embeddings of a step."""
-
-    def __init__(self, config: LarkTalkerConfig) -> None:
-        """Builds the tables; each code table's last row stands for 'no code yet'."""
-        super().__init__()
-        hidden = config.hidden_size
-        self.phoneme_embedding = nn.Embedding(config.phoneme_vocabulary, hidden)
-        self.lookahead_embedding = nn.ModuleList(
-            nn.Embedding(config.phoneme_vocabulary, hidden) for _ in range(config.lookahead)
-        )
-        self.voice_embedding = nn.Embedding(config.num_voices, hidden)
-        rows = [config.vocab_size] + [size + 1 for size in config.codebook_sizes[1:]]
-        self.code_embedding = nn.ModuleList(nn.Embedding(count, hidden) for count in rows)
-        self.begin_codes = [config.begin_token, *config.codebook_sizes[1:]]
-
-    def forward(self, rows: torch.Tensor, previous_codes: torch.Tensor) -> torch.Tensor:
-        """Embeds steps.
-
-        Args:
-            rows: Voice, phoneme and look-ahead phonemes, int64, shape [steps, 2 + lookahead].
-            previous_codes: int64, shape [steps, codebooks]; -1 before the first step.
-
-        Returns:
-            Shape [steps, hidden].
-        """
-        total = self.voice_embedding(rows[:, 0]) + self.phoneme_embedding(rows[:, 1])
-        for offset, table in enumerate(self.lookahead_embedding):
-            total = total + table(rows[:, 2 + offset])
-        for codebook, table in enumerate(self.code_embedding):
-            codes = previous_codes[:, codebook]
-            total = total + table(torch.where(codes < 0, self.begin_codes[codebook], codes))
-        return total
-
-
-class LarkCodePredictor(nn.Module):
-    """Completes a step's codes, one small feed-forward net a codebook, greedily."""
-
-    def __init__(self, config: LarkTalkerConfig) -> None:
-        """Builds the nets for codebooks 1 and up."""
-        super().__init__()
-        sizes, hidden, width = (
-            config.codebook_sizes,
-            config.hidden_size,
-            config.predictor_hidden_size,
-        )
-        self.embedding = nn.ModuleList(nn.Embedding(size, hidden) for size in sizes[:-1])
-        self.input = nn.ModuleList(nn.Linear(2 * hidden, width) for _ in sizes[1:])
-        self.output = nn.ModuleList(nn.Linear(width, size) for size in sizes[1:])
-
-    def forward(self, hidden_states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
-        """Shapes: hidden_states [requests, hidden], tokens [requests] -> [requests, codebooks]."""
-        codes = [tokens]
-        embedded = torch.zeros_like(hidden_states)
-        for table, enter, leave in zip(self.embedding, self.input, self.output, strict=True):
-            embedded = embedded + table(codes[-1])
-            state = nn.functional.silu(enter(torch.cat([hidden_states, embedded], dim=-1)))
-            codes.append(leave(state).argmax(dim=-1))
-        return torch.stack(codes, dim=1)
-
-
 class LarkTalker(nn.Module):
     """The Talker as vLLM and the conditioned runner drive it."""
 
@@ -319,4 +259,7 @@ class LarkTalker(nn.Module):
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Loads `talker.safetensors`; what the checkpoint lacks is vLLM's error to raise."""
-        return AutoWeightsLoader(self).load_weights(weights, mapper=CHECKPOINT_NAMES)
+        loaded = AutoWeightsLoader(self).load_weights(weights, mapper=CHECKPOINT_NAMES)
+        self.embedding.join()
+        self.predictor.join()
+        return loaded
