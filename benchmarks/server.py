@@ -1,6 +1,6 @@
-"""Starts a server and measures it: start-up, memory, idle CPU, first audio, load, disconnects.
+"""Starts a server and measures it: start, memory, idle CPU, first audio, load, disconnects, end.
 
-    python -m benchmarks.server [--pipeline lark] [--clients 1,4,16,24]
+    python -m benchmarks.server [--pipeline lark] [--clients 1,4,16,24] [--starts 3]
 
 Everything runs on this machine, the clients beside the server, so the server's own CPU time is
 read from its process.
@@ -36,11 +36,13 @@ class Server:
         url: Its address.
         process: Its process.
         start_seconds: From the command to `/ready`.
+        end_seconds: From SIGTERM to the end of the process, once it has ended.
     """
 
     url: str
     process: psutil.Process
     start_seconds: float
+    end_seconds: float = 0.0
 
     def cpu_seconds(self) -> float:
         """CPU time of the process so far."""
@@ -53,15 +55,17 @@ class Server:
 
 
 @contextmanager
-def running(pipeline: str) -> Iterator[Server]:
-    """Starts a server, waits until it is ready and ends it."""
+def running(pipeline: str, *options: str) -> Iterator[Server]:
+    """Starts a server with further options, waits until it is ready and ends it."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
     started = time.perf_counter()
     child = subprocess.Popen(
-        [*command, "--pipeline", pipeline], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*command, "--pipeline", pipeline, *options],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     url = f"http://127.0.0.1:{port}"
     try:
@@ -69,10 +73,15 @@ def running(pipeline: str) -> Iterator[Server]:
             if child.poll() is not None:
                 raise RuntimeError(f"The server ended with status {child.returncode}.")
             time.sleep(0.05)
-        yield Server(url, psutil.Process(child.pid), time.perf_counter() - started)
-    finally:
+        server = Server(url, psutil.Process(child.pid), time.perf_counter() - started)
+        yield server
+        ended = time.perf_counter()
         child.terminate()
         child.wait(60)
+        server.end_seconds = time.perf_counter() - ended
+    finally:
+        child.kill()
+        child.wait()
 
 
 def _ready(url: str) -> bool:
@@ -141,7 +150,16 @@ def main() -> None:
     parser.add_argument("--pipeline", default="lark")
     parser.add_argument("--clients", default="1,4,8,12,16,24")
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--starts", type=int, default=2, help="starts before the measured server")
     options = parser.parse_args()
+    for _ in range(options.starts):
+        with running(options.pipeline) as server:
+            taken = server.cpu_seconds()
+        print(
+            f"start to ready: {server.start_seconds:.1f} s ({taken:.1f} s of CPU), "
+            f"SIGTERM to end: {server.end_seconds:.1f} s",
+            flush=True,
+        )
     with running(options.pipeline) as server:
         print(f"start to ready: {server.start_seconds:.1f} s, memory {server.megabytes():.0f} MiB")
         print(f"idle CPU: {100 * idle_cpu(server):.2f} % of a core", flush=True)
@@ -151,6 +169,7 @@ def main() -> None:
             print(json.dumps({**figures, "cpu_per_audio_second": round(cpu, 3)}), flush=True)
         print(f"after load: memory {server.megabytes():.0f} MiB")
         print(json.dumps({"after 500 disconnects": storm(server)}))
+    print(f"SIGTERM to end: {server.end_seconds:.1f} s")
 
 
 if __name__ == "__main__":
