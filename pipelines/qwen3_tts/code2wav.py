@@ -79,7 +79,8 @@ class CodecDecoder(nn.Module):
         """
         hidden = self.pre_conv(self.quantizer(codes), step)
         hidden = self.pre_transformer(hidden.transpose(1, 2), step).transpose(1, 2)
-        for wider, block in self.upsample:
+        for pair in self.upsample:
+            wider, block = pair.children()
             hidden = block(wider(hidden, step), step)
         for part in self.decoder:
             hidden = part(hidden) if isinstance(part, SnakeBeta) else part(hidden, step)

@@ -7,19 +7,13 @@ It has as many positions as there are codebooks, so that its cache is a small de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
 
 import torch
 from torch import nn
 from torch.nn import functional
-from vllm.model_executor.layers.activation import SiluAndMul
-from vllm.model_executor.layers.layernorm import RMSNorm
-from vllm.model_executor.layers.linear import (
-    MergedColumnParallelLinear,
-    QKVParallelLinear,
-    RowParallelLinear,
-)
-from vllm.model_executor.layers.rotary_embedding import get_rope
+from vllm import _custom_ops as ops
 
 from engine.conditioned_model import ChooseCodes
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
@@ -50,43 +44,81 @@ class TableStack(nn.Module):
         return {"weight"}
 
 
+class FusedLinear(nn.Module):
+    """Several linear maps of one input as one, loaded part by part."""
+
+    def __init__(self, inputs: int, parts: Mapping[str | int, int]) -> None:
+        """Takes the parts' outputs, by the names that the weights' mapper gives them."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(sum(parts.values()), inputs), requires_grad=False)
+        stops = list(accumulate(parts.values()))
+        starts = [stop - size for stop, size in zip(stops, parts.values(), strict=True)]
+        self._slices = dict(zip(parts, map(slice, starts, stops), strict=True))
+        self.weight.weight_loader = self._load  # type: ignore[attr-defined]
+
+    def _load(self, weight: nn.Parameter, values: torch.Tensor) -> None:
+        part = values.shard_id  # type: ignore[attr-defined]  # set by vLLM's weights' mapper
+        weight.data[self._slices[part]].copy_(values)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Shapes: [rows, inputs] -> [rows, outputs of all parts]."""
+        return functional.linear(values, self.weight)
+
+
+class Norm(nn.Module):
+    """RMS normalisation by vLLM's kernel, which has less to do for small rows than its layer."""
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        """Normalises rows of that width."""
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width), requires_grad=False)
+        self.epsilon = epsilon
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """Shape [rows, width] in and out."""
+        normed = torch.empty_like(values)
+        ops.rms_norm(normed, values, self.weight, self.epsilon)
+        return normed
+
+    def add_(self, values: torch.Tensor, residual: torch.Tensor) -> None:
+        """Adds the values to the residual stream, and makes them its normalised rows, in place."""
+        ops.fused_add_rms_norm(values, residual, self.weight, self.epsilon)
+
+
 class PredictorAttention(nn.Module):
     """Grouped-query attention with QK-norm over a dense cache of one frame."""
 
-    def __init__(self, config: Qwen3TTSPredictorConfig, prefix: str) -> None:
+    def __init__(self, config: Qwen3TTSPredictorConfig) -> None:
         """Builds the projections of one layer."""
         super().__init__()
         self.head_dim = config.head_dim
         self.heads, self.groups = config.num_attention_heads, config.num_key_value_heads
         self.query_size = self.heads * self.head_dim
         self.key_value_size = self.groups * self.head_dim
-        self.qkv_proj = QKVParallelLinear(
-            config.hidden_size,
-            config.head_dim,
-            config.num_attention_heads,
-            config.num_key_value_heads,
-            bias=False,
-            prefix=f"{prefix}.qkv_proj",
-        )
-        self.o_proj = RowParallelLinear(
-            self.query_size, config.hidden_size, bias=False, prefix=f"{prefix}.o_proj"
-        )
-        self.q_norm = RMSNorm(config.head_dim, eps=config.rms_norm_eps)
-        self.k_norm = RMSNorm(config.head_dim, eps=config.rms_norm_eps)
-        self.rotary_emb = get_rope(
-            config.head_dim,
-            max_position=config.num_code_groups + 1,
-            rope_parameters=config.rope_parameters,
-        )
+        sizes: dict[str | int, int] = {
+            "q": self.query_size,
+            "k": self.key_value_size,
+            "v": self.key_value_size,
+        }
+        self.qkv_proj = FusedLinear(config.hidden_size, sizes)
+        self.o_proj = nn.Linear(self.query_size, config.hidden_size, bias=False)
+        self.q_norm = Norm(config.head_dim, config.rms_norm_eps)
+        self.k_norm = Norm(config.head_dim, config.rms_norm_eps)
 
     def forward(
-        self, hidden: torch.Tensor, positions: torch.Tensor, cache: torch.Tensor, filled: int
+        self,
+        hidden: torch.Tensor,
+        positions: torch.Tensor,
+        turns: torch.Tensor,
+        cache: torch.Tensor,
+        filled: int,
     ) -> torch.Tensor:
         """Attends to everything so far.
 
         Args:
             hidden: Shape [requests * new positions, hidden], a request's positions together.
             positions: Of the rows of `hidden`, from 0.
+            turns: Cosines and sines of all positions, shape [positions, head].
             cache: Shape [2, requests, key-value heads, codebooks, head]; gets the new positions.
             filled: How many positions the cache held before.
 
@@ -94,15 +126,13 @@ class PredictorAttention(nn.Module):
             Shape of `hidden`.
         """
         requests = cache.shape[1]
-        new = len(hidden) // requests
-        projected, _ = self.qkv_proj(hidden)
-        query, key, value = projected.split(
+        new, stop = len(hidden) // requests, filled + len(hidden) // requests
+        query, key, value = self.qkv_proj(hidden).split(
             [self.query_size, self.key_value_size, self.key_value_size], dim=-1
         )
         query = self.q_norm(query.reshape(-1, self.head_dim)).view(-1, self.query_size)
         key = self.k_norm(key.reshape(-1, self.head_dim)).view(-1, self.key_value_size)
-        query, key = self.rotary_emb(positions, query, key)
-        stop = filled + new
+        ops.rotary_embedding(positions, query, key, self.head_dim, turns, is_neox=True)
         shape = (requests, new, self.groups, self.head_dim)
         cache[0, :, :, filled:stop] = key.view(shape).transpose(1, 2)
         cache[1, :, :, filled:stop] = value.reshape(shape).transpose(1, 2)
@@ -120,50 +150,42 @@ class PredictorAttention(nn.Module):
             attn_mask=mask,
         )
         attended = attended.view(requests, self.groups, new, share, self.head_dim)
-        output, _ = self.o_proj(attended.transpose(1, 2).reshape(-1, self.query_size))
-        return output
+        return self.o_proj(attended.transpose(1, 2).reshape(-1, self.query_size))
 
 
 class PredictorMLP(nn.Module):
     """SwiGLU feed-forward."""
 
-    def __init__(self, config: Qwen3TTSPredictorConfig, prefix: str) -> None:
+    def __init__(self, config: Qwen3TTSPredictorConfig) -> None:
         """Builds the two projections."""
         super().__init__()
-        self.gate_up_proj = MergedColumnParallelLinear(
-            config.hidden_size,
-            [config.intermediate_size] * 2,
-            bias=False,
-            prefix=f"{prefix}.gate_up_proj",
-        )
-        self.down_proj = RowParallelLinear(
-            config.intermediate_size, config.hidden_size, bias=False, prefix=f"{prefix}.down_proj"
-        )
-        self.act_fn = SiluAndMul()
+        self.inner = config.intermediate_size
+        self.gate_up_proj = FusedLinear(config.hidden_size, {0: self.inner, 1: self.inner})
+        self.down_proj = nn.Linear(self.inner, config.hidden_size, bias=False)
 
     def forward(self, hidden: torch.Tensor) -> torch.Tensor:
         """Shape [rows, hidden] in and out."""
-        gate_up, _ = self.gate_up_proj(hidden)
-        output, _ = self.down_proj(self.act_fn(gate_up))
-        return output
+        gate, up = self.gate_up_proj(hidden).chunk(2, dim=-1)
+        return self.down_proj(functional.silu(gate) * up)
 
 
 class PredictorLayer(nn.Module):
     """One pre-norm transformer layer with fused residual additions."""
 
-    def __init__(self, config: Qwen3TTSPredictorConfig, prefix: str) -> None:
+    def __init__(self, config: Qwen3TTSPredictorConfig) -> None:
         """Builds attention, feed-forward and their norms."""
         super().__init__()
-        self.self_attn = PredictorAttention(config, f"{prefix}.self_attn")
-        self.mlp = PredictorMLP(config, f"{prefix}.mlp")
-        self.input_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.self_attn = PredictorAttention(config)
+        self.mlp = PredictorMLP(config)
+        self.input_layernorm = Norm(config.hidden_size, config.rms_norm_eps)
+        self.post_attention_layernorm = Norm(config.hidden_size, config.rms_norm_eps)
 
     def forward(
         self,
         hidden: torch.Tensor,
         residual: torch.Tensor | None,
         positions: torch.Tensor,
+        turns: torch.Tensor,
         cache: torch.Tensor,
         filled: int,
     ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -172,34 +194,33 @@ class PredictorLayer(nn.Module):
             residual = hidden
             hidden = self.input_layernorm(hidden)
         else:
-            hidden, residual = self.input_layernorm(hidden, residual)
-        hidden = self.self_attn(hidden, positions, cache, filled)
-        hidden, residual = self.post_attention_layernorm(hidden, residual)
+            self.input_layernorm.add_(hidden, residual)
+        hidden = self.self_attn(hidden, positions, turns, cache, filled)
+        self.post_attention_layernorm.add_(hidden, residual)
         return self.mlp(hidden), residual
 
 
 class CodePredictor(nn.Module):
     """The transformer with an embedding and a head for each residual codebook."""
 
-    def __init__(
-        self, config: Qwen3TTSPredictorConfig, talker_hidden_size: int, prefix: str
-    ) -> None:
+    offsets: torch.Tensor
+    turns: torch.Tensor
+
+    def __init__(self, config: Qwen3TTSPredictorConfig, talker_hidden_size: int) -> None:
         """Builds it for a Talker of that width."""
         super().__init__()
         self.config = config
         residual = config.num_code_groups - 1
         self.codec_embedding = TableStack(residual, config.vocab_size, talker_hidden_size)
         self.lm_head = TableStack(residual, config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(
-            PredictorLayer(config, f"{prefix}.layers.{index}")
-            for index in range(config.num_hidden_layers)
-        )
-        self.norm = RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
+        self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.num_hidden_layers))
+        self.norm = Norm(config.hidden_size, config.rms_norm_eps)
         self.small_to_mtp_projection: nn.Module = nn.Identity()
         if config.hidden_size != talker_hidden_size:
             self.small_to_mtp_projection = nn.Linear(talker_hidden_size, config.hidden_size)
         offsets = torch.arange(residual) * config.vocab_size
         self.register_buffer("offsets", offsets, persistent=False)
+        self.register_buffer("turns", _turns(config), persistent=False)
 
     def embed_residual(self, codes: torch.Tensor) -> torch.Tensor:
         """Embeddings of codebooks 1 and up, [rows, codebooks - 1] -> [rows, codebooks - 1, H].
@@ -255,6 +276,16 @@ class CodePredictor(nn.Module):
         positions = torch.arange(filled, filled + new, device=hidden.device).repeat(requests)
         residual: torch.Tensor | None = None
         for layer, part in zip(self.layers, cache, strict=True):
-            hidden, residual = layer(hidden, residual, positions, part, filled)
-        hidden, _ = self.norm(hidden, residual)
+            hidden, residual = layer(hidden, residual, positions, self.turns, part, filled)
+        if residual is None:
+            raise ValueError("A code predictor has at least one layer.")
+        self.norm.add_(hidden, residual)
         return hidden.view(requests, new, -1)[:, -1]
+
+
+def _turns(config: Qwen3TTSPredictorConfig) -> torch.Tensor:
+    """Cosines and sines of all positions side by side, shape [positions, head]."""
+    exponents = torch.arange(0, config.head_dim, 2, dtype=torch.float32) / config.head_dim
+    positions = torch.arange(config.num_code_groups + 1, dtype=torch.float32)
+    angles = positions[:, None] / config.rope_theta**exponents
+    return torch.cat([angles.cos(), angles.sin()], dim=-1)

@@ -184,9 +184,12 @@ def build_code2wav(folder: Path, deployment: StageDeployment) -> Replica:
 
 @functools.cache
 def _tokenizer(folder: Path) -> PreTrainedTokenizerFast:
-    from transformers import AutoTokenizer
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-    return AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise ConfigurationError(f"The tokenizer in {folder} is a {type(tokenizer).__name__}.")
+    return tokenizer
 
 
 def text_to_rows(models: Models, parameters: SpeechParameters) -> Adapter:

@@ -7,7 +7,7 @@ import io
 import numpy as np
 import numpy.typing as npt
 import soundfile
-import soxr
+import soxr  # type: ignore[import-untyped]
 
 from engine import InvalidRequestError
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import MimiConfig, MimiModel, PreTrainedTokenizerFast
+from transformers.models.mimi.modeling_mimi import MimiEncoderOutput
 
 from pipelines.qwen3_tts.checkpoint import load_module
 from pipelines.qwen3_tts.configuration import CODEC_FOLDER, read_json
@@ -57,7 +58,8 @@ class VoiceEncoder:
         config = read_json(folder / CODEC_FOLDER / "config.json")
         codec = MimiModel(MimiConfig(**(config.get("encoder_config") or {})))
         # The checkpoint's decoder is another one.
-        codec.upsample = codec.decoder_transformer = codec.decoder = None
+        for part in ("upsample", "decoder_transformer", "decoder"):
+            setattr(codec, part, None)
         load_module(codec, folder / CODEC_FOLDER, ENCODER)
         sizes = read_json(folder / "config.json").get("speaker_encoder_config") or {}
         speaker = SpeakerEncoder(SpeakerSizes.of(sizes))
@@ -87,6 +89,9 @@ class VoiceEncoder:
 
     def _frames(self, samples: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
         values = torch.from_numpy(samples)[None, None].to(self.device)
-        codes = self.codec.encode(values, return_dict=True).audio_codes[0, : self.codebooks]
+        encoded = self.codec.encode(values, return_dict=True)
+        if not isinstance(encoded, MimiEncoderOutput) or encoded.audio_codes is None:
+            raise TypeError("The codec's encoder gave no codes.")
+        codes = encoded.audio_codes[0, : self.codebooks]
         frames = -(-len(samples) // self.frame_samples)
         return codes[:, :frames].T.cpu().numpy()

@@ -94,9 +94,9 @@ class RowMaker:
 
     def reference_frames(self, voice: VoicePrompt, text: Sequence[int]) -> Rows:
         """The reference's frames behind the codec's begin token, with text tokens beside them."""
-        frames = [] if voice.codes is None else voice.codes
         made = self.rows(text, self.checkpoint.codec.begin)
-        made[1:, 1 : 1 + self.checkpoint.codebooks] = frames
+        if voice.codes is not None:
+            made[1:, 1 : 1 + self.checkpoint.codebooks] = voice.codes
         return made
 
     def first(self, prompt: Rows) -> FeedRows:

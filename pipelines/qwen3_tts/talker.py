@@ -99,11 +99,7 @@ class Qwen3TTSTalker(nn.Module):
             config.vocab_size, config.hidden_size, prefix=maybe_prefix(prefix, "codec_head")
         )
         self.logits_processor = LogitsProcessor(config.vocab_size)
-        self.code_predictor = CodePredictor(
-            config.code_predictor_config,
-            config.hidden_size,
-            maybe_prefix(prefix, "code_predictor"),
-        )
+        self.code_predictor = CodePredictor(config.code_predictor_config, config.hidden_size)
         never = torch.zeros(config.vocab_size, dtype=torch.bool)
         never[config.suppressed_tokens] = True
         self.register_buffer("never_sampled", never, persistent=False)
