@@ -22,12 +22,15 @@ class ChunkPolicy:
         maximum_units: No chunk is larger.
         growth: Largest ratio of a chunk to the one before.
         unit_seconds: How long one unit plays.
+        first_units_more: What every other request adds to the first chunk: where many are served,
+            the second comes later.
     """
 
     first_units: int
     maximum_units: int
     growth: float
     unit_seconds: float
+    first_units_more: int = 0
 
     def __post_init__(self) -> None:
         """Checks that sizes can grow."""
@@ -38,20 +41,23 @@ class ChunkPolicy:
         if self.growth <= 1.0:
             raise ValueError(f"growth is {self.growth}; it must be above 1.")
 
-    def target_units(self, previous_units: int, slack: float, seconds_per_unit: float) -> int:
+    def target_units(
+        self, previous_units: int, slack: float, seconds_per_unit: float, others: int = 0
+    ) -> int:
         """The size of the next chunk.
 
         Args:
             previous_units: Size of the chunk before; 0 for the first.
             slack: Seconds until the listener would run dry.
             seconds_per_unit: Measured time to make one unit, all stages together.
+            others: How many other requests there are.
 
         Returns:
             Units to wait for. At most `growth` times the chunk before, at most what can be made
             in half of the slack above LOW_SLACK, and at least the first chunk's size.
         """
         if previous_units == 0:
-            return self.first_units
+            return min(self.first_units + others * self.first_units_more, self.maximum_units)
         grown = int(previous_units * self.growth) + 1
         affordable = int(0.5 * max(slack - LOW_SLACK, 0.0) / max(seconds_per_unit, 1e-6))
         return max(self.first_units, min(grown, affordable, self.maximum_units))

@@ -35,11 +35,14 @@ class ChunkDeployment(_Strict):
         first_units: Size of the first chunk: small, for an early first sound.
         maximum_units: No chunk is larger.
         growth: Largest ratio of a chunk to the one before.
+        first_units_more: What every other request adds to the first chunk: where many are served,
+            the second comes later, and a listener needs more in hand.
     """
 
     first_units: int = Field(default=8, ge=1)
     maximum_units: int = Field(default=48, ge=1)
     growth: float = Field(default=1.6, gt=1.0)
+    first_units_more: int = Field(default=0, ge=0)
 
     @model_validator(mode="after")
     def _first_fits(self) -> ChunkDeployment:

@@ -104,14 +104,14 @@ class OmniGenerationScheduler:
     maximum_requests: int
     seconds_per_unit: MovingAverage
 
-    def due(self, request: GenerationRequest, slack: float) -> bool:
-        """Whether the request's next chunk should be made now."""
+    def due(self, request: GenerationRequest, slack: float, others: int = 0) -> bool:
+        """Whether the request's next chunk should be made now; `others` counts other requests."""
         if not request.has_credit:
             return False
         if request.closed:
             return True
         target = self.policy.target_units(
-            request.previous_units, slack, self.seconds_per_unit.value
+            request.previous_units, slack, self.seconds_per_unit.value, others
         )
         return request.units >= target
 
@@ -119,13 +119,17 @@ class OmniGenerationScheduler:
         self, requests: Mapping[str, GenerationRequest], slacks: Mapping[str, float]
     ) -> list[GenerationRequest]:
         """The requests of the next step, most urgent first; empty if none is due."""
-        due = [r for i, r in requests.items() if self.due(r, slacks.get(i, 0.0))]
+        others = len(requests) - 1
+        due = [r for i, r in requests.items() if self.due(r, slacks.get(i, 0.0), others)]
         if not due:
             return []
         riders = [
             r
             for r in requests.values()
-            if r.has_credit and r.units >= self.policy.first_units and r not in due
+            if r.has_credit
+            and r.previous_units
+            and r.units >= self.policy.first_units
+            and r not in due
         ]
         ordered = sorted(due, key=lambda r: slacks.get(r.request_id, 0.0)) + riders
         urgent = [r.units for r in due if slacks.get(r.request_id, 0.0) < URGENT_SLACK]
@@ -159,7 +163,13 @@ class GenerationReplica:
                 f"input_limit is {deployment.input_limit}; it must be at least "
                 f"chunk.maximum_units, {chunk.maximum_units}."
             )
-        policy = ChunkPolicy(chunk.first_units, chunk.maximum_units, chunk.growth, unit_seconds)
+        policy = ChunkPolicy(
+            chunk.first_units,
+            chunk.maximum_units,
+            chunk.growth,
+            unit_seconds,
+            chunk.first_units_more,
+        )
         scheduler = OmniGenerationScheduler(
             policy, deployment.max_requests, MovingAverage(unit_seconds / 4)
         )
@@ -196,7 +206,8 @@ class GenerationReplica:
 
     def ready(self, slacks: Mapping[str, float]) -> list[str]:
         """Requests that are due now."""
-        return [i for i, r in self.requests.items() if self.scheduler.due(r, slacks.get(i, 0.0))]
+        due, others = self.scheduler.due, len(self.requests) - 1
+        return [i for i, r in self.requests.items() if due(r, slacks.get(i, 0.0), others)]
 
     @property
     def needs_cleaning(self) -> bool:

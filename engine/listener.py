@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-FIRST_AUDIO_DUE = 0.1
-"""Seconds after its start at which a request without audio counts as dry."""
+FIRST_AUDIO_SLACK = 0.25
+"""The slack of a request that begins. Who has heard nothing yet waits more easily than who falls
+silent, so it is about the time of a step that reads a prompt, and never below 0."""
 
 
 @dataclass(slots=True)
@@ -27,9 +28,9 @@ class Listener:
     silence: float = 0.0
 
     def slack(self, now: float) -> float:
-        """Seconds until the player runs dry; before any audio, until it should have begun."""
+        """Seconds until the player runs dry; before any audio, the less the longer it waits."""
         if self.first_audio is None:
-            return self.started + FIRST_AUDIO_DUE - now
+            return FIRST_AUDIO_SLACK / (1.0 + max(0.0, now - self.started))
         return self._end() - now
 
     def runs_low_at(self, margin: float) -> float | None:

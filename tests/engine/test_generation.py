@@ -122,6 +122,26 @@ def test_a_large_chunk_does_not_hold_an_urgent_one_up(replica: GenerationReplica
     assert names(replica.step({"rich": 0.4, "poor": 0.2})) == ["poor", "rich"], "both are in need"
 
 
+def test_where_many_are_served_the_first_chunk_is_larger() -> None:
+    policy = ChunkPolicy(2, 8, 2.0, 0.1, first_units_more=2)
+    replica = GenerationReplica(
+        Voice(), OmniGenerationScheduler(policy, 4, MovingAverage(0.01)), 16
+    )
+    offer(replica, "alone", 2)
+    assert replica.ready({}) == ["alone"]
+    replica.step({})
+    offer(replica, "new", 3)
+    offer(replica, "alone", 8)
+    assert names(replica.step({"alone": MUCH})) == ["alone"], "the first chunk never rides along"
+    offer(replica, "new", 1)
+    assert replica.ready({}) == ["new"]
+    for name in "abcdef":
+        replica.add(name, SpeechParameters())
+    assert replica.ready({}) == []
+    offer(replica, "new", 4)
+    assert replica.ready({}) == ["new"], "no chunk is larger than the largest"
+
+
 def test_a_closed_input_is_flushed_once_with_all_its_words(replica: GenerationReplica) -> None:
     word = WordTiming("late", 0, 4, 99.0, 99.5)
     offer(replica, "a", 1)

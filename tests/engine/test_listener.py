@@ -4,13 +4,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.listener import FIRST_AUDIO_DUE, Listener
+from engine.listener import FIRST_AUDIO_SLACK, Listener
 
 
-def test_before_any_audio_the_slack_runs_down_to_when_it_is_due() -> None:
-    listener = Listener(started=10.0)
-    assert listener.slack(10.0) == pytest.approx(FIRST_AUDIO_DUE)
-    assert listener.slack(10.5) == pytest.approx(FIRST_AUDIO_DUE - 0.5)
+def test_who_waits_for_the_first_audio_goes_before_whom_it_came_after() -> None:
+    older, newer = Listener(started=10.0), Listener(started=10.5)
+    assert newer.slack(10.5) == pytest.approx(FIRST_AUDIO_SLACK)
+    assert 0 < older.slack(10.5) < newer.slack(10.5)
+
+
+def test_who_runs_dry_goes_before_who_has_heard_nothing() -> None:
+    playing, waiting = Listener(started=0.0), Listener(started=0.0)
+    playing.deliver(1.0, now=0.5)
+    assert playing.slack(1.0) > waiting.slack(1.0)
+    assert playing.slack(1.45) < waiting.slack(1.45)
 
 
 def test_audio_in_time_is_no_underrun() -> None:
