@@ -6,12 +6,14 @@ import base64
 import binascii
 from typing import TYPE_CHECKING
 
+from app.audio.pcm import FloatSamples
 from app.chat.schema import AudioPart, ChatRequest, ChosenTool, Message
 from app.errors import invalid, retry_later
 from app.speech.command import check_model, resolve_voice
 from app.state import AppState
 from app.transcriptions import decode_recording
 from engine import (
+    AudioContent,
     Chat,
     ChatMessage,
     OmniRequest,
@@ -83,6 +85,7 @@ def _check_route(route: str, description: PipelineDescription) -> None:
 
 async def _message(message: Message, state: AppState, where: str) -> ChatMessage:
     content = message.content
+    sounds: list[AudioContent] = []
     if isinstance(content, str):
         text = content
     else:
@@ -90,7 +93,10 @@ async def _message(message: Message, state: AppState, where: str) -> ChatMessage
         for number, part in enumerate(content):
             if isinstance(part, AudioPart):
                 param = f"{where}.content[{number}].input_audio.data"
-                texts.append(await _written_down(part, state, param))
+                if state.lifecycle.engine.description.hears:
+                    sounds.append(AudioContent(await _decoded(part, state, param)))
+                else:
+                    texts.append(await _written_down(part, state, param))
             else:
                 texts.append(part.text)
         text = "\n".join(texts)
@@ -102,6 +108,7 @@ async def _message(message: Message, state: AppState, where: str) -> ChatMessage
             for call in message.tool_calls
         ),
         tool_call_id=message.tool_call_id,
+        sounds=tuple(sounds),
     )
 
 
@@ -110,9 +117,13 @@ async def _written_down(part: AudioPart, state: AppState, param: str) -> str:
     if ear is None:
         message = "This server does not listen; its operator can fetch the models it needs."
         raise retry_later(message, "ear_unavailable", 60)
+    return await ear.recognize(await _decoded(part, state, param))
+
+
+async def _decoded(part: AudioPart, state: AppState, param: str) -> FloatSamples:
+    """A recording as 16 kHz samples."""
     try:
         data = base64.b64decode(part.input_audio.data, validate=True)
     except (binascii.Error, ValueError):
         raise invalid(param, "Expected base64-encoded audio.", "invalid_value") from None
-    sound = await state.codecs.run(lambda: decode_recording(data, param))
-    return await ear.recognize(sound)
+    return await state.codecs.run(lambda: decode_recording(data, param))

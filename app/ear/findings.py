@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from app.audio.pcm import FloatSamples
+
 
 @dataclass(frozen=True, slots=True)
 class Hints:
@@ -88,6 +90,14 @@ class Guessed:
 
 
 @dataclass(frozen=True, slots=True)
+class Heard:
+    """The sound of an item, 16 kHz; its words are told later."""
+
+    item_id: str
+    samples: FloatSamples
+
+
+@dataclass(frozen=True, slots=True)
 class Recognized:
     """What was said in an item; `seconds` is how long its sound lasts."""
 
@@ -104,4 +114,4 @@ class NotRecognized:
     message: str
 
 
-EarFinding = TurnBegan | TurnEnded | NothingHeard | Guessed | Recognized | NotRecognized
+EarFinding = TurnBegan | TurnEnded | NothingHeard | Guessed | Heard | Recognized | NotRecognized

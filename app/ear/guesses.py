@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from app.audio.pcm import FloatSamples
 from app.audio.wire_formats import WireFormat
 from app.ear import SAMPLE_RATE
-from app.ear.findings import EarFinding, Guessed, Hints, NotRecognized, Recognized
+from app.ear.findings import EarFinding, Guessed, Heard, Hints, NotRecognized, Recognized
 from app.ear.tape import Tape
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ class Guesses:
             self._question.cancel()
             self._question = None
         seconds = len(sound) / SAMPLE_RATE
+        self._tell(Heard(item_id, sound))
         if guess is not None and guess.start == start and last_speech <= guess.end <= end:
             self._spawn(self._tell_words(item_id, guess.words, seconds))
             return
@@ -114,6 +115,7 @@ class Guesses:
 
         async def recognize() -> None:
             sound = await self._ear.hear(lambda: _recorded(data, audio_format))
+            self._tell(Heard(item_id, sound))
             words = self._spawn(self._recognize(sound, hints))
             await self._tell_words(item_id, words, len(sound) / SAMPLE_RATE)
 

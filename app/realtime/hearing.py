@@ -11,6 +11,7 @@ from app.ear.findings import (
     NO_HINTS,
     EarFinding,
     Guessed,
+    Heard,
     HearingRules,
     Hints,
     NothingHeard,
@@ -30,6 +31,7 @@ from app.realtime.machine_events import SoundDropped, SpeechStarted, SpeechStopp
 from app.realtime.session_config import SessionConfig
 from app.realtime.session_schema import SemanticDetection, ServerDetection, Transcription
 from app.settings import Settings
+from engine import AudioContent
 
 if TYPE_CHECKING:
     from app.realtime.session import Session
@@ -152,8 +154,21 @@ class Hearing:
             case Guessed():
                 if session.state.turn is not None and session.state.rules.create_response:
                     session.responder.read_ahead(session.config, finding.text)
+            case Heard():
+                self._keep(session, finding)
             case Recognized() | NotRecognized():
                 self._settle(session, finding)
+
+    @staticmethod
+    def _keep(session: Session, finding: Heard) -> None:
+        """Keeps an item's sound, where the Thinker hears it itself."""
+        item = session.stage.conversation.find(finding.item_id)
+        if not session.services.engine.description.hears or not isinstance(item, Message):
+            return
+        for part in item.parts:
+            if part.kind is PartKind.INPUT_AUDIO and part.said is None:
+                part.said = AudioContent(finding.samples)
+                break
 
     def _settle(self, session: Session, finding: Recognized | NotRecognized) -> None:
         """The words of an item are known, or never will be: tells the client and goes on."""

@@ -19,7 +19,7 @@ from app.realtime.item_schema import (
     OutputAudio,
     OutputText,
 )
-from engine import ChatMessage, ToolCall, WordTiming
+from engine import AudioContent, ChatMessage, ToolCall, WordTiming
 
 Role = Literal["system", "user", "assistant"]
 
@@ -52,6 +52,7 @@ class Part:
         ticks: How long its sound lasts, as far as it was handed to the client.
         words: When each word is heard, for an answer's sound.
         end: Up to which tick the sound was heard; None: all of it.
+        said: The user's sound, where the Thinker hears it itself.
     """
 
     kind: PartKind
@@ -59,6 +60,7 @@ class Part:
     ticks: int = 0
     words: list[WordTiming] = field(default_factory=list)
     end: int | None = None
+    said: AudioContent | None = None
 
     @property
     def heard(self) -> str | None:
@@ -114,6 +116,17 @@ class Message:
         """What is said, in words."""
         spoken = (part for part in self.parts if part.kind is not PartKind.INPUT_IMAGE)
         return "\n".join(text for part in spoken if (text := part.heard))
+
+    @property
+    def sounds(self) -> tuple[AudioContent, ...]:
+        """What the Thinker hears itself."""
+        return tuple(part.said for part in self.parts if part.said is not None)
+
+    @property
+    def read(self) -> str:
+        """What the Thinker reads: all words, but those of sound that it hears."""
+        parts = (part for part in self.parts if part.kind is not PartKind.INPUT_IMAGE)
+        return "\n".join(text for part in parts if part.said is None and (text := part.heard))
 
     @property
     def sound(self) -> Part | None:
@@ -200,8 +213,8 @@ def as_messages(instructions: str, items: Sequence[Item]) -> tuple[ChatMessage, 
     for item in items:
         match item:
             case Message():
-                if item.text:
-                    messages.append(ChatMessage(item.role, item.text))
+                if item.text or item.sounds:
+                    messages.append(ChatMessage(item.role, item.read, sounds=item.sounds))
             case FunctionOutput():
                 messages.append(ChatMessage("tool", item.output, tool_call_id=item.call_id))
             case FunctionCall():
@@ -216,6 +229,9 @@ def as_messages(instructions: str, items: Sequence[Item]) -> tuple[ChatMessage, 
 
 MESSAGE_CHARACTERS = 20
 """What a message counts beside its text: its role and its marks."""
+
+SOUND_CHARACTERS = 50
+"""What a second of sound counts: a Thinker that hears reads about as many tokens of it."""
 
 
 def newest(messages: Sequence[ChatMessage], characters: int) -> tuple[ChatMessage, ...]:
@@ -246,4 +262,5 @@ def newest(messages: Sequence[ChatMessage], characters: int) -> tuple[ChatMessag
 
 def _length(message: ChatMessage) -> int:
     calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-    return MESSAGE_CHARACTERS + len(message.text) + calls
+    heard = sum(len(sound.samples) / sound.sample_rate for sound in message.sounds)
+    return MESSAGE_CHARACTERS + len(message.text) + calls + round(SOUND_CHARACTERS * heard)

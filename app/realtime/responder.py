@@ -84,7 +84,9 @@ class Responder:
 
     def read_ahead(self, config: SessionConfig, said: str) -> None:
         """Lets the Thinker read what the user seems to have said, if it has nothing else to do."""
-        known = WRITTEN_ROUTE in self._services.engine.description.routes
+        description = self._services.engine.description
+        # A Thinker that hears will be given the sound and not these words.
+        known = WRITTEN_ROUTE in description.routes and not description.hears
         if not known or not self._ahead.allowed:
             return
         turn = Message("turn", "user", [Part(PartKind.INPUT_AUDIO, said)])
