@@ -174,7 +174,7 @@ def _talker(tokens: dict[str, int]) -> dict[str, Any]:
     return {
         "text_config": {
             "vocab_size": CODEBOOK + RESERVED,
-            "hidden_size": 48,
+            "hidden_size": 64,
             "intermediate_size": 64,
             "num_hidden_layers": 2,
             "num_attention_heads": 4,
@@ -189,7 +189,7 @@ def _talker(tokens: dict[str, int]) -> dict[str, Any]:
         },
         "code_predictor_config": {
             "vocab_size": CODEBOOK,
-            "hidden_size": 48,
+            "hidden_size": 64,
             "intermediate_size": 64,
             "num_hidden_layers": 2,
             "num_attention_heads": 4,
