@@ -52,6 +52,8 @@ class StepSampling:
         allowed_tokens: The only tokens that may be sampled; None for all. What a model may never
             sample is better masked in its `compute_logits`.
         minimum_steps: The model's end token cannot be sampled in so many first steps.
+        other_end_tokens: Tokens that end a request beside the model's end token; unlike that one,
+            such a token is given out as the last step.
         maximum_steps: Ends the request after so many steps; None leaves it to the deployment.
         seed: Makes tokens and codes repeatable; None draws one.
         codes: How the code predictor's codes are chosen.
@@ -63,6 +65,7 @@ class StepSampling:
     repetition_penalty: float = 1.0
     allowed_tokens: tuple[int, ...] | None = None
     minimum_steps: int = 0
+    other_end_tokens: tuple[int, ...] = ()
     maximum_steps: int | None = None
     seed: int | None = None
     codes: CodeSampling = CodeSampling()
@@ -75,14 +78,15 @@ class StepSampling:
             end_token: The token that ends a request, if the model has one.
         """
         most = min(most_steps, self.maximum_steps or most_steps)
+        ends = self.other_end_tokens if end_token is None else (end_token, *self.other_end_tokens)
         return SamplingParams(
             temperature=self.temperature,
             top_k=self.top_k,
             top_p=self.top_p,
             repetition_penalty=self.repetition_penalty,
             allowed_token_ids=None if self.allowed_tokens is None else list(self.allowed_tokens),
-            min_tokens=min(self.minimum_steps, most) if end_token is not None else 0,
-            stop_token_ids=None if end_token is None else [end_token],
+            min_tokens=min(self.minimum_steps, most) if ends else 0,
+            stop_token_ids=list(ends) or None,
             seed=self.seed,
             max_tokens=most,
             ignore_eos=True,
@@ -121,6 +125,45 @@ class CodeStream:
             self.generator.manual_seed(drawn % LARGEST_SEED)
 
 
+@dataclass(frozen=True, slots=True)
+class CodeFilters:
+    """The requests' ways of choosing as tensors, made once a step; greedy rows do not matter.
+
+    Attributes:
+        warm: Which requests sample, shape [requests].
+        heat: Temperatures, shape [requests, 1].
+        top_k: int32, shape [requests]; None: no request limits that.
+        top_p: Shape [requests]; None: no request limits that.
+    """
+
+    warm: torch.Tensor
+    heat: torch.Tensor
+    top_k: torch.Tensor | None
+    top_p: torch.Tensor | None
+
+    @classmethod
+    def of(cls, samplings: Sequence[CodeSampling], codes: int, device: torch.device) -> CodeFilters:
+        """For codebooks of that many codes."""
+        warm = [sampling.temperature > 0 for sampling in samplings]
+        heat = [s.temperature if s.temperature > 0 else 1.0 for s in samplings]
+        top_k = [min(s.top_k, codes) if s.top_k > 0 else codes for s in samplings]
+        top_p = [sampling.top_p for sampling in samplings]
+        return cls(
+            torch.tensor(warm, device=device),
+            torch.tensor(heat, device=device)[:, None],
+            torch.tensor(top_k, dtype=torch.int32, device=device) if min(top_k) < codes else None,
+            torch.tensor(top_p, device=device) if min(top_p) < 1.0 else None,
+        )
+
+    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
+        """After temperature, top-k and top-p, in this order.
+
+        The filters are vLLM's, which are those of transformers' warpers.
+        """
+        scaled = logits.float() / self.heat
+        return apply_top_k_top_p(scaled, self.top_k, self.top_p).softmax(dim=-1)
+
+
 @dataclass(slots=True)
 class CodeChooser:
     """Chooses one code after the other for the requests of one step.
@@ -136,6 +179,7 @@ class CodeChooser:
     streams: Sequence[CodeStream | None]
     codebooks: int
     _noise: torch.Tensor | None = None
+    _filters: CodeFilters | None = None
     _used: int = 0
     _warm: bool = field(init=False)
 
@@ -147,42 +191,30 @@ class CodeChooser:
         greedy = logits.argmax(dim=-1)
         if not self._warm:
             return greedy
-        samplings = [s.sampling if s is not None else CodeSampling() for s in self.streams]
-        warm = torch.tensor([s.temperature > 0 for s in samplings], device=logits.device)
-        probabilities = _probabilities(logits, samplings)
-        sampled = (probabilities / self._next_noise(logits)).argmax(dim=-1)
-        return torch.where(warm, sampled, greedy)
+        noise, filters = self._next(logits)
+        sampled = (filters.probabilities(logits) / noise).argmax(dim=-1)
+        return torch.where(filters.warm, sampled, greedy)
 
-    def _next_noise(self, logits: torch.Tensor) -> torch.Tensor:
-        """Exponential noise, shape [requests, codes].
+    def _next(self, logits: torch.Tensor) -> tuple[torch.Tensor, CodeFilters]:
+        """Exponential noise for a codebook, shape [requests, codes], and the filters.
 
         The largest ratio of a probability to it stands at each code with just that probability,
         so that nothing has to be read back from the device.
         """
         codes = logits.shape[-1]
-        if self._noise is None or self._noise.shape[-1] != codes or self._used == self.codebooks:
-            shape = (len(self.streams), max(self.codebooks, 1), codes)
-            self._noise = torch.ones(shape, dtype=torch.float32, device=logits.device)
-            for row, stream in zip(self._noise, self.streams, strict=True):
-                if stream is not None and stream.generator is not None:
-                    row.exponential_(generator=stream.generator)
-            self._used = 0
+        noise, filters = self._noise, self._filters
+        renewed = noise is None or noise.shape[-1] != codes or self._used == self.codebooks
+        if noise is None or filters is None or renewed:
+            noise, filters = self._draw(codes, logits.device)
+            self._noise, self._filters, self._used = noise, filters, 0
         self._used += 1
-        return self._noise[:, self._used - 1]
+        return noise[:, self._used - 1], filters
 
-
-def _probabilities(logits: torch.Tensor, samplings: Sequence[CodeSampling]) -> torch.Tensor:
-    """Probabilities after temperature, top-k and top-p, in this order; greedy rows do not matter.
-
-    The filters are vLLM's, which are those of transformers' warpers.
-    """
-    device, codes = logits.device, logits.shape[-1]
-    heat = torch.tensor([s.temperature if s.temperature > 0 else 1.0 for s in samplings])
-    scaled = logits.float() / heat.to(device)[:, None]
-    top_k = top_p = None
-    if any(0 < s.top_k < codes for s in samplings):
-        kept = [min(s.top_k, codes) if s.top_k > 0 else codes for s in samplings]
-        top_k = torch.tensor(kept, dtype=torch.int32, device=device)
-    if any(s.top_p < 1.0 for s in samplings):
-        top_p = torch.tensor([s.top_p for s in samplings], device=device)
-    return apply_top_k_top_p(scaled, top_k, top_p).softmax(dim=-1)
+    def _draw(self, codes: int, device: torch.device) -> tuple[torch.Tensor, CodeFilters]:
+        shape = (len(self.streams), max(self.codebooks, 1), codes)
+        noise = torch.ones(shape, dtype=torch.float32, device=device)
+        for row, stream in zip(noise, self.streams, strict=True):
+            if stream is not None and stream.generator is not None:
+                row.exponential_(generator=stream.generator)
+        samplings = [s.sampling if s is not None else CodeSampling() for s in self.streams]
+        return noise, CodeFilters.of(samplings, codes, device)

@@ -25,10 +25,11 @@ def check_reference(audio: bytes, text: str | None) -> None:
     """
     try:
         described = soundfile.info(io.BytesIO(audio))
-    except (soundfile.SoundFileError, RuntimeError) as error:
+    except soundfile.LibsndfileError as error:
         raise InvalidRequestError(
             "ref_audio",
-            f"ref_audio is no audio file that can be read (WAV, FLAC, OGG or MP3): {error}",
+            "ref_audio is no audio file that can be read (WAV, FLAC, OGG or MP3): "
+            f"{error.error_string}",
         ) from error
     if not SHORTEST_SECONDS <= described.duration <= LONGEST_SECONDS:
         raise InvalidRequestError(
@@ -55,8 +56,8 @@ def read_reference(audio: bytes, rate: int) -> npt.NDArray[np.float32]:
     """
     try:
         samples, own_rate = soundfile.read(io.BytesIO(audio), dtype="float32", always_2d=True)
-    except (soundfile.SoundFileError, RuntimeError) as error:
-        raise ValueError(f"The reference audio cannot be read: {error}") from error
+    except soundfile.LibsndfileError as error:
+        raise ValueError(f"The reference audio cannot be read: {error.error_string}") from error
     mono = samples.mean(axis=1)
     if own_rate == rate:
         return mono.astype(np.float32)

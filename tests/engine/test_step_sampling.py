@@ -104,7 +104,16 @@ def test_codebooks_may_differ_in_size() -> None:
 
 
 def test_a_step_asks_the_sampler_for_all_of_it() -> None:
-    sampling = StepSampling(0.9, 50, 0.8, 1.05, (1, 2), 2, 30, 7)
+    sampling = StepSampling(
+        temperature=0.9,
+        top_k=50,
+        top_p=0.8,
+        repetition_penalty=1.05,
+        allowed_tokens=(1, 2),
+        minimum_steps=2,
+        maximum_steps=30,
+        seed=7,
+    )
     asked = sampling.vllm_parameters(100, end_token=2)
     assert (asked.temperature, asked.top_k, asked.top_p) == (0.9, 50, 0.8)
     assert (asked.repetition_penalty, asked.allowed_token_ids) == (1.05, [1, 2])
