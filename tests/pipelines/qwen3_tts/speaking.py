@@ -41,9 +41,14 @@ class Case:
         }
 
 
-def build(folder: Path, sampling: StepSampling = GREEDY) -> AutoregressiveReplica:
+def build(
+    folder: Path, sampling: StepSampling = GREEDY, cache_bytes: int = 2**25, max_steps: int = 512
+) -> AutoregressiveReplica:
     deployment = StageDeployment(
-        compile="never", max_requests=8, max_steps=512, key_value_cache_bytes=2**25
+        compile="never",
+        max_requests=8,
+        max_steps=max_steps,
+        key_value_cache_bytes=cache_bytes,
     )
     replica = build_talker(folder, deployment)
     assert isinstance(replica, AutoregressiveReplica)

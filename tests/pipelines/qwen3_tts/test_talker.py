@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -182,6 +183,37 @@ def test_first_tokens_have_the_reference_distribution(
     assert kept.sum() >= 5
     result = chisquare(seen[kept], wanted[kept] * len(tokens) / wanted.sum())
     assert result.pvalue > 1e-4
+
+
+def test_invariant_10_codes_after_preemptions_equal_the_reference(
+    checkpoints: Checkpoints, reference: ReferenceProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts, codes and padding are computed again where the KV cache was too small for all."""
+    folder = checkpoints[Variant.CUSTOM_VOICE]
+    small = build(folder, cache_bytes=2**20, max_steps=256)
+    preempted: list[str] = []
+    original = small.scheduler._preempt_request
+
+    def preempt(request: Any, *arguments: Any, **named: Any) -> None:
+        preempted.append(request.request_id)
+        original(request, *arguments, **named)
+
+    monkeypatch.setattr(small.scheduler, "_preempt_request", preempt)
+    cases = [
+        Case(
+            SENTENCE,
+            SpeechParameters(voice=voice, language=language, instructions="Slowly, please. " * 8),
+        )
+        for voice in ("vivian", "ryan")
+        for language in ("english", "german", "chinese", "auto")
+    ]
+    made = speak(folder, small, cases)
+    small.close()
+    assert preempted
+    assert max(len(codes) for codes in made) > 10
+    for case, codes in zip(cases, made, strict=True):
+        wanted = reference.codes(folder, case.text, **case.reference_arguments())
+        assert np.array_equal(codes, wanted), case
 
 
 def test_instructions_design_the_voice_as_in_the_reference(
