@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.adapter import Adapter, IdentityAdapter
-from engine.chunk import AudioPayload, TextPayload
+from engine.chunk import AudioPayload, Chunk, TextPayload
 from engine.connector import EdgeKey, OmniConnector
 from engine.errors import ErrorCode, StageError
 from engine.listener import Listener
@@ -138,19 +138,35 @@ class LiveRequest:
                 return
 
     def _receive(self, intake: Intake, now: float) -> bool:
-        chunk = intake.transfer.receive()
+        chunk = self._take(intake, now)
         if chunk is None:
             return False
         intake.hurried = False
-        if intake.sent:
-            intake.times.take(intake.sent.popleft(), now)
         if chunk.payload is not None:
             intake.adapter.push(chunk.payload)
-            if intake.transfer is self.entry and isinstance(chunk.payload, TextPayload):
-                self.submission.on_text_consumed(len(chunk.payload.text))
         if chunk.final:
             intake.adapter.close()
         return True
+
+    def _take(self, intake: Intake, now: float) -> Chunk[Any] | None:
+        chunk = intake.transfer.receive()
+        if chunk is None:
+            return None
+        if intake.sent:
+            intake.times.take(intake.sent.popleft(), now)
+        if intake.transfer is self.entry and isinstance(chunk.payload, TextPayload):
+            self.submission.on_text_consumed(len(chunk.payload.text))
+        return chunk
+
+    def drop_unwanted(self, now: float) -> None:
+        """Takes what still arrives for stages that have ended, and drops it.
+
+        A Talker may end before its text does; whoever writes that text must not wait for it.
+        """
+        for stage, intake in self.intakes.items():
+            if stage not in self.unfinished:
+                while self._take(intake, now) is not None:
+                    pass
 
     def has_credit(self, stage: str) -> bool:
         """Whether every edge out of a stage can take one more chunk."""

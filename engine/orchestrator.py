@@ -164,6 +164,7 @@ class Orchestrator:
         """Moves what has arrived into the stages that want it, and passes credits down."""
         now = self.clock()
         for live in list(self.live.values()):
+            live.drop_unwanted(now)
             for runtime in self.runtimes:
                 replica = runtime.replica_of(live.request_id)
                 if replica is None or runtime.name not in live.unfinished:
