@@ -141,9 +141,7 @@ class Qwen3OmniTalker(nn.Module):
             text.vocab_size, text.hidden_size, prefix=maybe_prefix(prefix, "codec_head")
         )
         self.logits_processor = LogitsProcessor(text.vocab_size)
-        self.code_predictor = CodePredictor(
-            _predictor_config(config), text.hidden_size, maybe_prefix(prefix, "code_predictor")
-        )
+        self.code_predictor = CodePredictor(_predictor_config(config), text.hidden_size)
         never = torch.zeros(text.vocab_size, dtype=torch.bool)
         never[-RESERVED:] = True
         never[config.codec_eos_token_id] = False
