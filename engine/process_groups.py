@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import torch
 from vllm.distributed.parallel_state import (
+    GroupCoordinator,
     destroy_distributed_environment,
     destroy_model_parallel,
     get_dcp_group,
     get_dp_group,
+    get_ep_group,
     get_pcp_group,
     get_pp_group,
     get_tp_group,
@@ -41,7 +43,16 @@ def disconnect() -> None:
         get_pcp_group(),
         get_dp_group(),
         get_world_group(),
+        *_expert_groups(),
     ):
         group.destroy()  # type: ignore[no-untyped-call]
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
+
+
+def _expert_groups() -> list[GroupCoordinator]:
+    """The group that vLLM makes for models with experts; none for others."""
+    try:
+        return [get_ep_group()]
+    except AssertionError:
+        return []
