@@ -114,7 +114,9 @@ class Interruptions:
             await caller.until("response.created")
             await asyncio.sleep(random.uniform(0.0, 3.0))
             start = len(caller.events)
-            speaking = asyncio.create_task(caller.speak(pcm(synthesized(INTERRUPTION))))
+            # Silence first, so that the padding before the speech is a whole one.
+            sound = pcm(silence(0.5)) + pcm(synthesized(INTERRUPTION))
+            speaking = asyncio.create_task(caller.speak(sound))
             spoken = asyncio.get_running_loop().time()
             started = await caller.until("input_audio_buffer.speech_started", start)
             await asyncio.sleep(0.4)
