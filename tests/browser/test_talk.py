@@ -40,7 +40,8 @@ def rote() -> Generator[Serving]:
 def hearing() -> Generator[Serving]:
     """A server that listens."""
     need_ear()
-    with serving(RoteEngine(pace=0.03), static_folder=default_static_folder()) as running:  # type: ignore[arg-type]
+    engine = RoteEngine(pace=0.03)
+    with serving(engine, static_folder=default_static_folder(), ear=True) as running:  # type: ignore[arg-type]
         yield running
 
 

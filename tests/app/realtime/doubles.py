@@ -96,8 +96,13 @@ class RoteEngine:
         self.newest[request.session] = request.request_id
         if older is not None:
             self.ended_for.setdefault(older, AbortReason.REPLACED)
-            while older in self.live:  # noqa: ASYNC110
-                await asyncio.sleep(0.001)
+        of_session = {r.request_id for r in self.requests if r.session == request.session}
+        while of_session & self.live:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        if request.request_id in self.ended_for:
+            unmade: Chunk[Any] = Chunk(request.request_id, 0, "", 0, None)
+            yield _ended(unmade, self.ended_for[request.request_id])
+            return
         async with contextlib.aclosing(self.generate(request)) as chunks:
             async for chunk in chunks:
                 yield chunk
