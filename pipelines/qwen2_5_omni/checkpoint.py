@@ -16,7 +16,11 @@ from typing import Any
 import torch
 from safetensors import safe_open
 from torch import nn
-from transformers import Qwen2_5OmniConfig, Qwen2_5OmniToken2WavModel
+from transformers import (
+    Qwen2_5OmniConfig,
+    Qwen2_5OmniForConditionalGeneration,
+    Qwen2_5OmniToken2WavModel,
+)
 
 from engine import ConfigurationError
 
@@ -134,6 +138,26 @@ def load_token2wav(folder: Path, device: str = "cpu") -> Qwen2_5OmniToken2WavMod
     return model.float().eval().requires_grad_(False).to(device)
 
 
+def check_weights(folder: Path) -> None:
+    """Compares the names and shapes of all stages' weights with those that the model has.
+
+    Quantised checkpoints are left to vLLM, which knows their layouts.
+
+    Raises:
+        ConfigurationError: Weights are missing, unknown or of another shape; they are named.
+    """
+    config = load_config(folder)
+    if getattr(config, "quantization_config", None) is not None:
+        return
+    with torch.device("meta"):
+        model = Qwen2_5OmniForConditionalGeneration(config)
+    found: dict[str, tuple[int, ...]] = {}
+    for path in shards(folder):
+        with safe_open(path, framework="pt") as file:
+            found |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+    _compare(model, found, str(folder))
+
+
 def load_exactly(module: nn.Module, given: dict[str, torch.Tensor], source: str) -> None:
     """Loads a module's weights: all of the checkpoint's are used, and none is missing.
 
@@ -142,26 +166,32 @@ def load_exactly(module: nn.Module, given: dict[str, torch.Tensor], source: str)
     Raises:
         ConfigurationError: Weights are missing, unknown or of another shape; they are named.
     """
-    wanted = module.state_dict()
+    shapes = {name: tuple(tensor.shape) for name, tensor in given.items()}
+    used = _compare(module, shapes, source)
+    module.load_state_dict({name: given[name] for name in used})
+
+
+def _compare(module: nn.Module, found: dict[str, tuple[int, ...]], source: str) -> set[str]:
+    """The names of the weights that a module takes, if they are all there and no others."""
+    wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
     computed = {name for name, _ in module.named_buffers()} - set(wanted)
-    given = {name: tensor for name, tensor in given.items() if name not in computed}
+    given = {name: shape for name, shape in found.items() if name not in computed}
     faults = [
         _named("missing", sorted(set(wanted) - set(given))),
         _named("unknown", sorted(set(given) - set(wanted))),
         _named(
             "of another shape",
             [
-                f"{name} ({tuple(given[name].shape)} instead of {tuple(wanted[name].shape)})"
+                f"{name} ({given[name]} instead of {wanted[name]})"
                 for name in sorted(set(given) & set(wanted))
-                if given[name].shape != wanted[name].shape
+                if given[name] != wanted[name]
             ],
         ),
     ]
     if any(faults):
-        raise ConfigurationError(
-            f"The weights {source} do not fit: {'; '.join(filter(None, faults))}."
-        )
-    module.load_state_dict(given)
+        told = "; ".join(filter(None, faults))
+        raise ConfigurationError(f"The weights {source} do not fit config.json: {told}.")
+    return set(wanted)
 
 
 def _named(fault: str, names: list[str]) -> str:

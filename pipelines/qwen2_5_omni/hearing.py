@@ -1,0 +1,97 @@
+"""Sound as the Thinker's encoder reads it: the reference's own processor, one sound at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import AutoProcessor, BatchFeature, Qwen2_5OmniProcessor
+from vllm.model_executor.models.qwen2_5_omni_thinker import (
+    create_qwen2_5_omni_thinker_field_factory,
+)
+from vllm.multimodal.inputs import MultiModalKwargsItem, MultiModalKwargsItems
+
+from engine.errors import ConfigurationError
+from engine.request import AudioContent
+
+SAMPLE_RATE = 16_000
+"""What the encoder's features are made from."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeardSound:
+    """A sound's features.
+
+    Attributes:
+        tokens: How many embeddings the encoder makes of it.
+        identifier: The same for the same samples.
+        data: What the Thinker's `embed_multimodal` reads.
+    """
+
+    tokens: int
+    identifier: str
+    data: MultiModalKwargsItem
+
+
+class Hearing:
+    """Makes the encoder's features of sounds, and keeps them while the sounds live."""
+
+    def __init__(self, folder: Path) -> None:
+        """Loads the processor of a checkpoint.
+
+        Raises:
+            ConfigurationError: The checkpoint's processor is another model's.
+        """
+        processor = AutoProcessor.from_pretrained(folder)
+        if not isinstance(processor, Qwen2_5OmniProcessor):
+            raise ConfigurationError(
+                f"The processor in {folder} is a {type(processor).__name__}; a Qwen2.5-Omni "
+                "checkpoint has a Qwen2_5OmniProcessor."
+            )
+        self.processor = processor
+        merge = processor.image_processor.merge_size
+        self._fields = create_qwen2_5_omni_thinker_field_factory(merge)
+        self._heard: weakref.WeakKeyDictionary[AudioContent, HeardSound] = (
+            weakref.WeakKeyDictionary()
+        )
+
+    def hear(self, sound: AudioContent) -> HeardSound:
+        """A sound's features; made once for each sound.
+
+        Raises:
+            ValueError: Its sample rate is not 16 kHz, or it is too short or too long to be heard.
+        """
+        heard = self._heard.get(sound)
+        if heard is None:
+            heard = self._heard[sound] = self._features(sound)
+        return heard
+
+    def _features(self, sound: AudioContent) -> HeardSound:
+        extractor = self.processor.feature_extractor
+        if sound.sample_rate != SAMPLE_RATE:
+            raise ValueError(
+                f"The sound has {sound.sample_rate} samples a second; the Thinker hears "
+                f"{SAMPLE_RATE}: resample it."
+            )
+        if not extractor.n_fft <= len(sound.samples) <= extractor.n_samples:
+            raise ValueError(
+                f"The sound has {len(sound.samples)} samples; the Thinker hears from "
+                f"{extractor.n_fft} to {extractor.n_samples}."
+            )
+        inputs = self.processor(
+            text=self.processor.audio_token, audio=[sound.samples], return_tensors="pt"
+        )
+        mask = inputs["feature_attention_mask"]
+        features = BatchFeature(
+            {
+                "input_audio_features": inputs["input_features"][0][:, mask[0].bool()],
+                "audio_feature_lengths": mask.sum(-1),
+                "feature_attention_mask": torch.ones(1, int(mask.sum()), dtype=mask.dtype),
+            }
+        )
+        (item,) = MultiModalKwargsItems.from_hf_inputs(features, self._fields(features))["audio"]
+        digest = hashlib.blake2b(sound.samples.tobytes(), digest_size=16).hexdigest()
+        return HeardSound(int(inputs["input_ids"].shape[1]), digest, item)

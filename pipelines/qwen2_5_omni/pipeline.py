@@ -1,0 +1,342 @@
+"""The topology of `qwen2_5_omni`: Thinker, Talker, and Token2Wav in two stages.
+
+Three routes: `chat` answers in text and speech, `chat_text` in text alone, and `speech` speaks the
+client's own text. Importing this module is cheap; torch and vLLM are imported when a stage is
+built.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine import (
+    AudioPayload,
+    ConfigurationError,
+    InvalidRequestError,
+    PipelineDescription,
+    SpeechParameters,
+    TextReport,
+    VoiceDescription,
+)
+from engine.catalogue import Catalogue
+from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
+from engine.locate import locate
+from engine.pipeline_config import (
+    CLIENT,
+    EdgeConfig,
+    Models,
+    PipelineConfig,
+    StageConfig,
+    StageKind,
+)
+
+if TYPE_CHECKING:
+    from engine.adapter import Adapter
+    from engine.deploy_config import StageDeployment
+    from engine.stage import Replica
+    from pipelines.qwen2_5_omni.hearing import Hearing
+
+FOLDER = Path(__file__).parent
+NAME = "qwen2_5_omni"
+SAMPLE_RATE = 24_000
+MOST_SOUNDS = 64
+"""Sounds in one conversation."""
+
+TEXT_CAPACITY = 4_000_000
+LARGEST_TEXT = 1_000_000
+"""Characters of one piece of text, as clients may write them."""
+
+UNHEARD_TEXT = 4_096
+LONGEST_DELTA = 64
+"""Characters that the Thinker may be ahead of a client, and that one token may become."""
+
+POSITION_CAPACITY = 16_384
+POSITION_RESERVE = 2_048
+"""Positions of the Thinker that the Talker has not read; the most in one step."""
+
+CODE_CAPACITY = 200
+"""Codes that the Talker may be ahead of the denoiser: four seconds."""
+
+FRAME_CAPACITY = 1_200
+LARGEST_SEGMENT = 600
+"""Mel frames that wait for the vocoder, and the most of one segment in a deployment."""
+
+AUDIO_CAPACITY = 12 * SAMPLE_RATE
+LONGEST_CHUNK = 4 * SAMPLE_RATE
+"""Samples; the vocoder's largest chunk must be below."""
+
+
+def resolve(model: str | None, cache: Path) -> Models:
+    """The folder of a checkpoint: a folder here, or one of the hub.
+
+    Raises:
+        ConfigurationError: None was named, or it is not one that this pipeline serves.
+    """
+    if model is None:
+        raise ConfigurationError(
+            f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
+            "of the hub, with --model."
+        )
+    from pipelines.qwen2_5_omni.checkpoint import load_speakers, shards
+
+    folder = locate(Catalogue.installed(cache), model)
+    shards(folder)
+    load_speakers(folder)
+    return dict.fromkeys(("thinker", "talker", "denoiser", "vocoder"), folder)
+
+
+@functools.cache
+def _voices(folder: Path) -> tuple[str, ...]:
+    from pipelines.qwen2_5_omni.checkpoint import load_speakers
+
+    return tuple(load_speakers(folder))
+
+
+def describe(models: Models) -> PipelineDescription:
+    """What clients may know."""
+    folder = models["talker"]
+    voices = tuple(
+        VoiceDescription(name, f"The checkpoint's speaker {name}.", "en")
+        for name in _voices(folder)
+    )
+    routes = ("speech", "chat", "chat_text")
+    return PipelineDescription(NAME, (NAME, folder.name), voices, SAMPLE_RATE, False, routes)
+
+
+def check(parameters: SpeechParameters) -> None:
+    """Refuses what no checkpoint can do.
+
+    Raises:
+        InvalidRequestError: A parameter asks for it.
+    """
+    if parameters.speed != 1.0:
+        raise InvalidRequestError(
+            "speed", "This model speaks at its own pace; leave speed out, or ask for it in words."
+        )
+    for name in ("reference_audio", "reference_text"):
+        if (parameters.reference_audio or parameters.reference_text) is not None:
+            raise InvalidRequestError(name, "This model has its own voices and clones none.")
+
+
+def check_models(models: Models, parameters: SpeechParameters) -> None:
+    """Refuses a voice that the checkpoint does not have.
+
+    Raises:
+        InvalidRequestError: It is unknown; the message names those that there are.
+    """
+    voices = _voices(models["talker"])
+    if parameters.voice not in (None, *voices):
+        raise InvalidRequestError(
+            "voice", f"There is no voice {parameters.voice!r}; there are: {', '.join(voices)}."
+        )
+
+
+def inspect_text(text: str) -> TextReport:
+    """Whether there is anything to say; the model reads every character itself."""
+    return TextReport(any(character.isalnum() for character in text))
+
+
+def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:
+    """One vLLM engine core with vLLM's own model of the Thinker.
+
+    Raises:
+        ConfigurationError: A weight of the checkpoint is missing, unknown or of another shape.
+    """
+    from vllm.tokenizers import get_tokenizer
+
+    from engine.core import CoreSettings
+    from engine.hidden_states import FINAL_LAYER
+    from engine.text_replica import TextReplica
+    from pipelines.qwen2_5_omni.checkpoint import check_weights
+    from pipelines.qwen2_5_omni.thinker import configure
+
+    check_weights(folder)
+    settings = CoreSettings.of(
+        folder,
+        deployment,
+        conditioned=False,
+        hidden_layer=FINAL_LAYER,
+        media={"audio": MOST_SOUNDS},
+        configure=configure,
+    )
+    return TextReplica(settings, get_tokenizer(str(folder)))
+
+
+def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
+    """One vLLM engine core with the Talker."""
+    from vllm import ModelRegistry
+
+    from engine.autoregressive import AutoregressiveReplica
+    from engine.core import CoreSettings
+    from pipelines.qwen2_5_omni.checkpoint import load_config
+    from pipelines.qwen2_5_omni.sampling import sampling_of
+    from pipelines.qwen2_5_omni.talker import ARCHITECTURE, Qwen25OmniTalker, configure
+
+    ModelRegistry.register_model(ARCHITECTURE, Qwen25OmniTalker)
+    pad = load_config(folder).talker_config.tts_codec_pad_token_id
+    settings = CoreSettings.of(folder, deployment, conditioned=True, configure=configure)
+    return AutoregressiveReplica(settings, sampling_of(pad))
+
+
+def build_denoiser(folder: Path, deployment: StageDeployment) -> Replica:
+    """One batched flow-matching transformer."""
+    from engine.device import require_torch_device
+    from engine.diffusion import DiffusionReplica
+    from pipelines.qwen2_5_omni.checkpoint import load_speakers, load_token2wav
+    from pipelines.qwen2_5_omni.denoiser import Denoiser
+    from pipelines.qwen2_5_omni.flow import FlowSettings
+    from pipelines.qwen2_5_omni.token2mel import Token2Mel
+
+    require_torch_device(deployment.device)
+    diffusion = deployment.diffusion
+    settings = FlowSettings() if diffusion.steps is None else FlowSettings(diffusion.steps + 1)
+    denoiser = Denoiser(load_token2wav(folder, deployment.device), settings)
+    compares = diffusion.cache is not None
+    module = Token2Mel(denoiser, load_speakers(folder), settings, compares=compares)
+    return DiffusionReplica.of(module, deployment)
+
+
+def build_vocoder(folder: Path, deployment: StageDeployment) -> Replica:
+    """One batched BigVGAN."""
+    from engine.device import require_torch_device
+    from engine.generation import GenerationReplica
+    from pipelines.qwen2_5_omni.checkpoint import load_token2wav
+    from pipelines.qwen2_5_omni.vocoder import Vocoder
+
+    require_torch_device(deployment.device)
+    return GenerationReplica.of(Vocoder(load_token2wav(folder, deployment.device)), deployment)
+
+
+@functools.cache
+def _hearing(folder: Path) -> Hearing:
+    from pipelines.qwen2_5_omni.hearing import Hearing
+
+    return Hearing(folder)
+
+
+def chat_to_prompt(models: Models, parameters: SpeechParameters, *, speaks: bool) -> Adapter:
+    """The adapter of a conversation into the Thinker."""
+    del parameters
+    from pipelines.qwen2_5_omni.thinker import ChatToPrompt
+
+    return ChatToPrompt(_hearing(models["thinker"]), speaks=speaks)
+
+
+def text_to_prompt(models: Models, parameters: SpeechParameters) -> Adapter:
+    """The adapter of a text to be spoken into the Thinker."""
+    del parameters
+    from pipelines.qwen2_5_omni.thinker import TextToPrompt
+
+    return TextToPrompt(_hearing(models["thinker"]))
+
+
+def states_to_rows(models: Models, parameters: SpeechParameters, *, replied: bool) -> Adapter:
+    """The adapter into the Talker."""
+    from pipelines.qwen2_5_omni.adapters import StatesToRows
+    from pipelines.qwen2_5_omni.talker_tokens import tokens_of
+
+    voice = parameters.voice or _voices(models["talker"])[0]
+    return StatesToRows(tokens_of(models["talker"], voice), replied=replied)
+
+
+def codes_to_units(models: Models, parameters: SpeechParameters) -> Adapter:
+    """The adapter into the denoiser."""
+    del parameters
+    from pipelines.qwen2_5_omni.adapters import CodesToUnits
+    from pipelines.qwen2_5_omni.talker_tokens import end_tokens
+
+    return CodesToUnits(end_tokens(models["talker"]))
+
+
+def mel_to_frames(models: Models, parameters: SpeechParameters) -> Adapter:
+    """The adapter into the vocoder."""
+    del models, parameters
+    from pipelines.qwen2_5_omni.adapters import MelToFrames
+
+    return MelToFrames()
+
+
+def characters(payload: object) -> int:
+    """The cost of text on an edge; what else travels there costs one."""
+    return len(payload.text) if isinstance(payload, TextPayload) else 1
+
+
+def one(payload: object) -> int:
+    """The cost of a step's output on an edge."""
+    del payload
+    return 1
+
+
+def positions(payload: Any) -> int:
+    """The cost of the Thinker's states on an edge."""
+    return len(payload.token_ids)
+
+
+def frames(payload: Any) -> int:
+    """The cost of mel frames on an edge."""
+    return len(payload.frames)
+
+
+def samples(payload: AudioPayload) -> int:
+    """The cost of audio on an edge."""
+    return len(payload.samples)
+
+
+def _edges() -> tuple[EdgeConfig, ...]:
+    # Not imported at the top: it would bring torch along.
+    from engine.hidden_states import HiddenStatesPayload
+
+    chat, spoken = ("chat",), ("speech", "chat")
+    heard = functools.partial(chat_to_prompt, speaks=True)
+    read = functools.partial(chat_to_prompt, speaks=False)
+    states = (HiddenStatesPayload,)
+    words = (TextPayload, ToolCallPayload, UsagePayload)
+
+    def to_talker(routes: tuple[str, ...], replied: bool) -> EdgeConfig:
+        adapter = functools.partial(states_to_rows, replied=replied)
+        room = POSITION_CAPACITY, POSITION_RESERVE
+        return EdgeConfig("thinker", "talker", adapter, *room, positions, routes, states)
+
+    return (
+        EdgeConfig(CLIENT, "thinker", text_to_prompt, TEXT_CAPACITY, LARGEST_TEXT, characters),
+        EdgeConfig(CLIENT, "thinker", heard, 1, 1, one, chat),
+        EdgeConfig(CLIENT, "thinker", read, 1, 1, one, ("chat_text",)),
+        EdgeConfig(
+            "thinker",
+            CLIENT,
+            None,
+            UNHEARD_TEXT,
+            LONGEST_DELTA,
+            characters,
+            ("chat", "chat_text"),
+            words,
+        ),
+        to_talker(("speech",), replied=True),
+        to_talker(chat, replied=False),
+        EdgeConfig("talker", "denoiser", codes_to_units, CODE_CAPACITY, 1, one, spoken),
+        EdgeConfig(
+            "denoiser", "vocoder", mel_to_frames, FRAME_CAPACITY, LARGEST_SEGMENT, frames, spoken
+        ),
+        EdgeConfig("vocoder", CLIENT, None, AUDIO_CAPACITY, LONGEST_CHUNK, samples, spoken),
+    )
+
+
+PIPELINE = PipelineConfig(
+    name=NAME,
+    stages=(
+        StageConfig("thinker", StageKind.AUTOREGRESSIVE, build_thinker),
+        StageConfig("talker", StageKind.AUTOREGRESSIVE, build_talker),
+        StageConfig("denoiser", StageKind.DIFFUSION, build_denoiser),
+        StageConfig("vocoder", StageKind.GENERATION, build_vocoder),
+    ),
+    edges=_edges(),
+    describe=describe,
+    resolve=resolve,
+    check=check,
+    check_models=check_models,
+    inspect=inspect_text,
+    warm_up_text="Hello there.",
+    deploy=FOLDER / "deploy.yaml",
+)

@@ -1,0 +1,144 @@
+"""The Talker: the Thinker's reply in, one code a step out, on vLLM's attention.
+
+A position is a vector of the Thinker (its state plus its embedding of a token) plus a codec
+embedding, projected to the Talker's width. In the prompt the codec side is nothing or a special
+token; while the Talker speaks it is the code of the step before. Follows `qwen2_5_omni` of
+transformers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PretrainedConfig, Qwen2_5OmniConfig
+from transformers.models.qwen2_5_omni.configuration_qwen2_5_omni import Qwen2_5OmniTalkerConfig
+from vllm.config import VllmConfig
+from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.layers.vocab_parallel_embedding import (
+    ParallelLMHead,
+    VocabParallelEmbedding,
+)
+from vllm.model_executor.models.llama import LlamaModel
+from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, maybe_prefix
+from vllm.sequence import IntermediateTensors
+
+from engine.conditioned_model import ChooseCodes
+
+ARCHITECTURE = "AntiphonQwen25OmniTalker"
+
+NO_CODE = -1
+"""In a row: nothing is added on the codec side."""
+
+CHECKPOINT_NAMES = LlamaModel.hf_to_vllm_mapper | WeightsMapper(
+    orig_to_new_prefix={"talker.": "", "thinker.": None, "token2wav.": None}
+)
+"""From the checkpoint's names to the modules', projections fused as vLLM wants them."""
+
+
+def configure(config: PretrainedConfig) -> PretrainedConfig:
+    """The Talker's part of a checkpoint's configuration, as vLLM's backbone reads it.
+
+    Sound and text have the same position in all three rows of the rotary embedding, which then is
+    the plain one; pictures would not, and are not taken. The layers are Llama's but for biases on
+    queries, keys and values.
+    vLLM also tries this with an empty configuration, which is left as it is.
+    """
+    if not isinstance(config, Qwen2_5OmniConfig):
+        return config
+    talker = config.talker_config
+    talker.architectures = [ARCHITECTURE]
+    talker.known_codes = config.token2wav_config.dit_config.num_embeds + 1
+    theta = (talker.rope_parameters or {}).get("rope_theta", 1_000_000.0)
+    talker.rope_parameters = {"rope_type": "default", "rope_theta": theta}
+    talker.attention_bias, talker.qkv_bias, talker.mlp_bias = False, True, False
+    return talker
+
+
+def row_width(thinker_hidden: int) -> int:
+    """Columns of a row: a vector of the Thinker, and the codec token that is added, or NO_CODE."""
+    return thinker_hidden + 1
+
+
+class Qwen25OmniTalker(nn.Module):
+    """The Talker as vLLM and the conditioned runner drive it."""
+
+    codebooks = 1
+    row_dtype = np.dtype(np.float32)
+
+    def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
+        """Builds the model for the configuration that `configure` made.
+
+        Raises:
+            TypeError: It is another one.
+        """
+        super().__init__()
+        config = vllm_config.model_config.hf_config
+        if not isinstance(config, Qwen2_5OmniTalkerConfig):
+            raise TypeError(f"The configuration is a {type(config).__name__}.")
+        self.row_width = row_width(config.embedding_size)
+        # The reference has it in its prompt too, where the penalty for repetition finds it.
+        self.begin_token = config.tts_codec_pad_token_id
+        self.end_token: int | None = config.tts_codec_end_token_id
+        self.model = LlamaModel(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
+        # Codec embeddings are as wide as the Thinker, not as the Talker.
+        self.model.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.embedding_size)
+        self.thinker_to_talker_proj = nn.Linear(config.embedding_size, config.hidden_size)
+        self.codec_head = ParallelLMHead(
+            config.vocab_size, config.hidden_size, prefix=maybe_prefix(prefix, "codec_head")
+        )
+        self.logits_processor = LogitsProcessor(config.vocab_size)
+        self.register_buffer("never_sampled", _never_sampled(config), persistent=False)
+
+    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Codec embeddings of the tokens alone; the runner replaces them by `embed_step`."""
+        return self.thinker_to_talker_proj(self.model.embed_tokens(input_ids))
+
+    def embed_step(
+        self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
+    ) -> torch.Tensor:
+        """See `engine.conditioned_model.ConditionedModel.embed_step`."""
+        del input_ids  # the token before a step is its previous code
+        named = rows[:, -1].long()
+        codes = torch.where(previous_codes[:, 0] < 0, named, previous_codes[:, 0])
+        spoken = self.model.embed_tokens(codes.clamp(min=0)) * (codes >= 0)[:, None]
+        return self.thinker_to_talker_proj(spoken + rows[:, :-1].to(spoken.dtype))
+
+    def predict_codes(
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+    ) -> torch.Tensor:
+        """There is one codebook: the sampled token is the code."""
+        del hidden_states, choose
+        return tokens[:, None]
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: IntermediateTensors | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor | IntermediateTensors:
+        """Last layer's states, shape [steps, hidden]."""
+        return self.model(input_ids, positions, intermediate_tensors, inputs_embeds)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
+        """Logits of codes and end tokens, shape [requests, vocabulary]."""
+        logits = self.logits_processor(self.codec_head, hidden_states)
+        if logits is not None:
+            logits.masked_fill_(self.never_sampled, -torch.inf)
+        return logits
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Loads the Talker's part of a checkpoint."""
+        return AutoWeightsLoader(self).load_weights(weights, mapper=CHECKPOINT_NAMES)
+
+
+def _never_sampled(config: Qwen2_5OmniTalkerConfig) -> torch.Tensor:
+    """The begin token, as in the reference, and what could become no sound, where that fails."""
+    never = torch.zeros(config.vocab_size, dtype=torch.bool)
+    never[config.known_codes :] = True
+    never[[config.tts_codec_pad_token_id, config.tts_codec_end_token_id]] = False
+    never[config.tts_codec_start_token_id] = True
+    return never
