@@ -13,7 +13,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
-from torch._dynamo.aot_compile import BundledAOTAutogradSerializableCallable, SerializableCallable
+from torch._dynamo.aot_compile_types import (
+    BundledAOTAutogradSerializableCallable,
+    SerializableCallable,
+)
 from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx
 from vllm.config import VllmConfig

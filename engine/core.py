@@ -171,10 +171,11 @@ def _core(vllm_config: VllmConfig) -> EngineCore:
 
 def _cpu_core(vllm_config: VllmConfig) -> EngineCore:
     process_groups.forget()
-    with build_settings():
-        core = _core(vllm_config)
-    process_groups.disconnect()
-    return core
+    try:
+        with build_settings():
+            return _core(vllm_config)
+    finally:
+        process_groups.disconnect()
 
 
 def _worker(settings: CoreSettings, kind: str) -> str:

@@ -20,6 +20,7 @@ from vllm.distributed.parallel_state import (
     get_pp_group,
     get_tp_group,
     get_world_group,
+    model_parallel_is_initialized,
 )
 
 
@@ -28,13 +29,13 @@ def forget() -> None:
 
     The cores themselves do not notice: until the new core has made its groups, none steps.
     """
-    destroy_model_parallel()  # type: ignore[no-untyped-call]
-    destroy_distributed_environment()  # type: ignore[no-untyped-call]
+    destroy_model_parallel()
+    destroy_distributed_environment()
 
 
 def disconnect() -> None:
     """Ends the connections of groups with one member; their sizes and ranks stay known."""
-    if get_world_group().world_size > 1:
+    if not model_parallel_is_initialized() or get_world_group().world_size > 1:
         return
     for group in (
         get_tp_group(),
@@ -45,7 +46,7 @@ def disconnect() -> None:
         get_world_group(),
         *_expert_groups(),
     ):
-        group.destroy()  # type: ignore[no-untyped-call]
+        group.destroy()
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

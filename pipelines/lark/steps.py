@@ -88,16 +88,17 @@ class LarkCodePredictor(nn.Module):
 
     def join(self) -> None:
         """Lays the loaded layers out as `forward` reads them, and lets go of them."""
-        weights = [layer.weight.data for layer in self.input]
+        weights = [layer.get_parameter("weight").data for layer in self.input]
         entry = torch.cat([weight[:, : self.hidden] for weight in weights])
-        bias = torch.cat([layer.bias.data for layer in self.input])
+        bias = torch.cat([layer.get_parameter("bias").data for layer in self.input])
         self._entry = (entry.T.contiguous(), bias)
         for index, table in enumerate(self.embedding):
             following = torch.cat([weight[:, self.hidden :] for weight in weights[index:]])
-            told = table.weight.data.float() @ following.float().T
+            told = table.get_parameter("weight").data.float() @ following.float().T
             self._told.append(told.to(entry.dtype))
         for layer in self.output:
-            self._leave.append((layer.weight.data.T.contiguous(), layer.bias.data))
+            leaving = layer.get_parameter("weight").data.T.contiguous()
+            self._leave.append((leaving, layer.get_parameter("bias").data))
         del self.input, self.embedding, self.output
 
     def forward(self, hidden_states: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:

@@ -13,8 +13,10 @@ import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 
 import httpx
+import psutil
 
 BODY = {"model": "tts-1", "input": "one two three " * 50, "voice": "alloy"}
 
@@ -75,6 +77,20 @@ def test_it_prints_the_address_and_a_line_that_works() -> None:
         assert '"model": "hum"' in line
         assert '"voice": "low"' in line
         assert httpx.get(f"{running.base_url}/ready").status_code == 200
+
+
+def test_an_idle_server_sleeps_and_knows_the_date() -> None:
+    with _serve("--port", "0") as running:
+        assert running.printed_address.wait(60), running.text
+        process = psutil.Process(running.process.pid)
+        assert parsedate_to_datetime(httpx.get(f"{running.base_url}/health").headers["date"])
+        time.sleep(0.5)
+        before, waking = process.cpu_times(), process.num_ctx_switches().voluntary
+        time.sleep(2)
+        after = process.cpu_times()
+        assert after.user + after.system - before.user - before.system <= 0.03
+        # The event loop's lag is measured twice a second.
+        assert process.num_ctx_switches().voluntary - waking <= 10
 
 
 def test_an_idle_server_ends_well_at_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +31,16 @@ def replica() -> Iterator[AutoregressiveReplica]:
     assert isinstance(talker, AutoregressiveReplica)
     yield talker
     talker.close()
+
+
+def test_a_core_that_is_alone_leaves_no_threads_that_look_for_news(
+    replica: AutoregressiveReplica,
+) -> None:
+    """Gloo's threads wake up a hundred times a second, each."""
+    assert not replica.requests
+    names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
+    assert names
+    assert not [name for name in names if "gloo" in name]
 
 
 @pytest.fixture(scope="module")
