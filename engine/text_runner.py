@@ -28,7 +28,10 @@ class HiddenStateRunnerMixin(GPUModelRunner):
         """Builds the runner with an empty store."""
         super().__init__(vllm_config, device)
         self.hidden_states = HiddenStateStore()
-        self.hidden_state_layer = int(vllm_config.additional_config[LAYER_KEY])
+        additional = vllm_config.additional_config
+        if not isinstance(additional, dict):
+            raise TypeError("The configuration does not name the layer of the hidden states.")
+        self.hidden_state_layer = int(additional[LAYER_KEY])
         self.use_aux_hidden_state_outputs = self.hidden_state_layer != FINAL_LAYER
         self._embeddings: torch.Tensor | None = None
         self._spans: list[tuple[str, int, int, int]] = []
@@ -48,7 +51,8 @@ class HiddenStateRunnerMixin(GPUModelRunner):
         if self._spans:
             token_ids, embeddings = inputs[0], inputs[1]
             if embeddings is None:
-                embeddings = self.get_model().embed_input_ids(token_ids)
+                model: Any = self.get_model()
+                embeddings = model.embed_input_ids(token_ids)
             self._embeddings = embeddings.clone()
         return inputs
 

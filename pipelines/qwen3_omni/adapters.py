@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from engine.adapter import FeedRows, GenerationInput, Padding, StepOutput
@@ -28,7 +29,7 @@ class Positions:
         states: Shape [positions, hidden].
     """
 
-    token_ids: np.ndarray
+    token_ids: npt.NDArray[np.int64]
     embeddings: Rows
     states: Rows
 

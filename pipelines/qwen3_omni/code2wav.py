@@ -9,10 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from transformers import Qwen3OmniMoeConfig
+from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
+    Qwen3OmniMoeCode2WavConfig,
+)
 
 from engine import SpeechParameters
 from engine.generation import GenerationItem
 from pipelines.qwen3_omni.decoder import Decoder, DecoderStep, decoder_sizes
+from pipelines.qwen3_omni.model_configuration import part
 from pipelines.qwen3_tts.checkpoint import load_module
 
 SAMPLE_RATE = 24_000
@@ -55,7 +59,8 @@ class Qwen3OmniCode2Wav:
             ConfigurationError: A weight is missing or wrong; it is named.
         """
         config = Qwen3OmniMoeConfig.from_pretrained(folder)
-        decoder = Decoder(decoder_sizes(config.code2wav_config))
+        sizes = decoder_sizes(part(config.code2wav_config, Qwen3OmniMoeCode2WavConfig))
+        decoder = Decoder(sizes)
         load_module(decoder, folder, "code2wav.")
         return cls(decoder.eval().to(device, dtype), device)
 
@@ -92,10 +97,10 @@ class Qwen3OmniCode2Wav:
         return results
 
     def _decode(self, states: list[StreamState], codes: list[Codes], begins: bool) -> list[Samples]:
-        frames = [len(part) for part in codes]
+        frames = [len(one) for one in codes]
         padded = np.zeros((len(codes), max(frames), self.decoder.sizes.codebooks), np.int64)
-        for row, part in zip(padded, codes, strict=True):
-            row[: len(part)] = part
+        for row, one in zip(padded, codes, strict=True):
+            row[: len(one)] = one
         rows = torch.stack([state.row for state in states])
         positions = torch.tensor([state.frames for state in states], device=self.device)
         step = DecoderStep(rows, frames, positions, begins)

@@ -19,6 +19,7 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
     Qwen3OmniMoeCode2WavConfig,
 )
 
+from pipelines.qwen3_omni.model_configuration import rope_theta
 from pipelines.qwen3_tts.codec import (
     CausalConvolution,
     CausalUpsampling,
@@ -28,7 +29,7 @@ from pipelines.qwen3_tts.codec import (
     SnakeBeta,
 )
 from pipelines.qwen3_tts.codec_state import Slot, StateLayout, StreamStep
-from pipelines.qwen3_tts.codec_transformer import CodecLayer, CodecTransformer
+from pipelines.qwen3_tts.codec_transformer import CodecTransformer
 
 
 @dataclass(slots=True)
@@ -91,12 +92,10 @@ class PreTransformer(CodecTransformer):
 
     def __init__(self, layout: StateLayout, sizes: DecoderSizes) -> None:
         """Builds the layers, without projections in and out."""
-        nn.Module.__init__(self)
-        self.sizes = sizes
-        self.layers = nn.ModuleList(CodecLayer(layout, sizes) for _ in range(sizes.layers))
-        self.norm = nn.RMSNorm(sizes.hidden, eps=sizes.norm_eps)
-        self.input_proj: nn.Module = nn.Identity()
-        self.output_proj: nn.Module = nn.Identity()
+        super().__init__(layout, sizes)
+        del self.input_proj, self.output_proj
+        self.add_module("input_proj", nn.Identity())
+        self.add_module("output_proj", nn.Identity())
 
 
 def decoder_sizes(config: Qwen3OmniMoeCode2WavConfig) -> DecoderSizes:
@@ -113,7 +112,7 @@ def decoder_sizes(config: Qwen3OmniMoeCode2WavConfig) -> DecoderSizes:
         intermediate=config.intermediate_size,
         layers=config.num_hidden_layers,
         norm_eps=config.rms_norm_eps,
-        rope_theta=float((config.rope_parameters or {}).get("rope_theta", 10_000.0)),
+        rope_theta=rope_theta(config.rope_parameters),
         upsample_rates=tuple(config.upsample_rates),
         upsampling_ratios=tuple(config.upsampling_ratios),
         decoder=config.decoder_dim,
@@ -122,6 +121,8 @@ def decoder_sizes(config: Qwen3OmniMoeCode2WavConfig) -> DecoderSizes:
 
 class Decoder(nn.Module):
     """The whole decoder."""
+
+    offsets: torch.Tensor
 
     def __init__(self, sizes: DecoderSizes) -> None:
         """Builds the layers and lays out the state."""
@@ -165,7 +166,8 @@ class Decoder(nn.Module):
         step.dropped = self.dropped
         hidden = self.code_embedding(codes + self.offsets).mean(dim=2)
         hidden = self.pre_transformer(hidden, step).transpose(1, 2)
-        for wider, block in self.upsample:
+        for pair in self.upsample.children():
+            wider, block = pair.children()
             hidden = block(wider(hidden, step), step)
         for part in self.decoder:
             hidden = part(hidden) if isinstance(part, SnakeBeta) else part(hidden, step)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from transformers import AutoProcessor, BatchFeature, Qwen3OmniMoeProcessor
 from vllm.model_executor.models.qwen2_5_omni_thinker import (
     create_qwen2_5_omni_thinker_field_factory,
@@ -101,5 +102,5 @@ class Hearing:
         return HeardSound(int(inputs["input_ids"].shape[1]), _digest(sound.samples), item)
 
 
-def _digest(samples: np.ndarray) -> str:
+def _digest(samples: npt.NDArray[np.float32]) -> str:
     return hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()

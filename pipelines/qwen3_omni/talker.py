@@ -13,7 +13,11 @@ import numpy as np
 import torch
 from torch import nn
 from transformers import PretrainedConfig, Qwen3OmniMoeConfig
-from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import Qwen3OmniMoeTalkerConfig
+from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
+    Qwen3OmniMoeTalkerCodePredictorConfig,
+    Qwen3OmniMoeTalkerConfig,
+    Qwen3OmniMoeTalkerTextConfig,
+)
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.activation import get_act_fn
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
@@ -23,6 +27,7 @@ from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, m
 from vllm.sequence import IntermediateTensors
 
 from engine.conditioned_model import ChooseCodes
+from pipelines.qwen3_omni.model_configuration import part, rope_theta
 from pipelines.qwen3_omni.rows import CODEC, KIND, MARKS, VECTOR, RowKind, row_width
 from pipelines.qwen3_tts.code_predictor import CodePredictor
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
@@ -30,6 +35,9 @@ from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
 ARCHITECTURE = "AntiphonQwen3OmniTalker"
 RESERVED = 1024
 """The last tokens of the vocabulary are special: of these only the end is ever sampled."""
+
+MARK_TOKENS = "mark_token_ids"
+"""Where the configuration says which of the Thinker's tokens stand for rows without a vector."""
 
 THINKER_EMBEDDING = "thinker.model.embed_tokens.weight"
 TABLES = ("talker.code_predictor.lm_head.", "talker.code_predictor.model.codec_embedding.")
@@ -55,30 +63,25 @@ def configure(config: PretrainedConfig) -> PretrainedConfig:
     """
     if not isinstance(config, Qwen3OmniMoeConfig):
         return config
-    talker = config.talker_config
+    talker = part(config.talker_config, Qwen3OmniMoeTalkerConfig)
     talker.architectures = [ARCHITECTURE]
-    talker.mark_token_ids = [
-        {
-            RowKind.PAD: config.tts_pad_token_id,
-            RowKind.BEGIN: config.tts_bos_token_id,
-            RowKind.END: config.tts_eos_token_id,
-        }[kind]
-        for kind in MARKS
-    ]
-    text = talker.text_config
-    text.rope_parameters = _plain(text.rope_parameters)
+    tokens = {
+        RowKind.PAD: config.tts_pad_token_id,
+        RowKind.BEGIN: config.tts_bos_token_id,
+        RowKind.END: config.tts_eos_token_id,
+    }
+    # The configuration is open: what it does not know is kept, and saved with it.
+    talker.update({MARK_TOKENS: [tokens[kind] for kind in MARKS]})
+    text = part(talker.text_config, Qwen3OmniMoeTalkerTextConfig)
+    theta = rope_theta(text.rope_parameters)
+    text.rope_parameters = {"rope_type": "default", "rope_theta": theta}
     text.mlp_only_layers, text.decoder_sparse_step = [], 1
     return talker
 
 
-def _plain(rotary: dict[str, object] | None) -> dict[str, object]:
-    theta = (rotary or {}).get("rope_theta", 10_000.0)
-    return {"rope_type": "default", "rope_theta": theta}
-
-
 def _predictor_config(talker: Qwen3OmniMoeTalkerConfig) -> Qwen3TTSPredictorConfig:
     """The code predictor is built as Qwen3-TTS's is."""
-    config = talker.code_predictor_config
+    config = part(talker.code_predictor_config, Qwen3OmniMoeTalkerCodePredictorConfig)
     return Qwen3TTSPredictorConfig(
         vocab_size=config.vocab_size,
         hidden_size=config.hidden_size,
@@ -88,7 +91,7 @@ def _predictor_config(talker: Qwen3OmniMoeTalkerConfig) -> Qwen3TTSPredictorConf
         num_key_value_heads=config.num_key_value_heads,
         head_dim=config.head_dim,
         rms_norm_eps=config.rms_norm_eps,
-        rope_theta=float((config.rope_parameters or {}).get("rope_theta", 10_000.0)),
+        rope_theta=rope_theta(config.rope_parameters),
         num_code_groups=talker.num_code_groups,
     )
 
@@ -99,7 +102,7 @@ class Projection(nn.Module):
     def __init__(self, config: Qwen3OmniMoeTalkerConfig) -> None:
         """Builds the maps."""
         super().__init__()
-        text = config.text_config
+        text = part(config.text_config, Qwen3OmniMoeTalkerTextConfig)
         self.linear_fc1 = nn.Linear(config.thinker_hidden_size, text.intermediate_size)
         self.linear_fc2 = nn.Linear(text.intermediate_size, text.hidden_size)
         self.act_fn = get_act_fn(text.hidden_act)
@@ -124,13 +127,13 @@ class Qwen3OmniTalker(nn.Module):
         config = vllm_config.model_config.hf_config
         if not isinstance(config, Qwen3OmniMoeTalkerConfig):
             raise TypeError(f"The configuration is a {type(config).__name__}.")
-        text = config.text_config
+        text = part(config.text_config, Qwen3OmniMoeTalkerTextConfig)
         self.codebooks = config.num_code_groups
         self.row_width = row_width(config.thinker_hidden_size)
         # Is never sampled, so that penalising it for repetition does nothing.
         self.begin_token = config.codec_bos_id
         self.end_token: int | None = config.codec_eos_token_id
-        self.mark_token_ids: list[int] = config.mark_token_ids
+        self.mark_token_ids: list[int] = config.to_dict()[MARK_TOKENS]
         self.model = Qwen3MoeModel(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
         self.text_projection = Projection(config)
         self.hidden_projection = Projection(config)

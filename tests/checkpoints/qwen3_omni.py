@@ -164,7 +164,7 @@ def _thinker(vocabulary: int, tokens: dict[str, int]) -> dict[str, Any]:
             "moe_intermediate_size": 32,
             "rope_parameters": _rotary(mrope_section=[6, 5, 5], mrope_interleaved=True),
             "tie_word_embeddings": False,
-            "max_position_embeddings": 4096,
+            "max_position_embeddings": 32768,
         },
         **tokens,
     }
@@ -185,7 +185,7 @@ def _talker(tokens: dict[str, int]) -> dict[str, Any]:
             "moe_intermediate_size": 32,
             "shared_expert_intermediate_size": 32,
             "rope_parameters": _rotary(mrope_section=[6, 5, 5], mrope_interleaved=True),
-            "max_position_embeddings": 4096,
+            "max_position_embeddings": 32768,
         },
         "code_predictor_config": {
             "vocab_size": CODEBOOK,

@@ -90,8 +90,9 @@ def test_an_unknown_weight_and_another_shape_are_named(folder: Path) -> None:
 
 def test_a_missing_shard_is_named(folder: Path) -> None:
     """As when a download was cut off."""
-    (folder / "model-00002-of-00003.safetensors").unlink()
-    with pytest.raises(ConfigurationError, match=r"names model-00002-of-00003\.safetensors"):
+    shard = sorted(folder.glob("*.safetensors"))[1]
+    shard.unlink()
+    with pytest.raises(ConfigurationError, match=f"names {shard.name}"):
         build_talker(folder, StageDeployment())
 
 
