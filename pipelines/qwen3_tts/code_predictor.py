@@ -8,7 +8,9 @@ It has as many positions as there are codebooks, so that its cache is a small de
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 import torch
 from torch import nn
@@ -60,144 +62,163 @@ class FusedLinear(nn.Module):
         part = values.shard_id  # type: ignore[attr-defined]  # set by vLLM's weights' mapper
         weight.data[self._slices[part]].copy_(values)
 
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Shapes: [rows, inputs] -> [rows, outputs of all parts]."""
-        return functional.linear(values, self.weight)
-
 
 class Norm(nn.Module):
-    """RMS normalisation by vLLM's kernel, which has less to do for small rows than its layer."""
+    """Holds the weight of an RMS normalisation."""
 
-    def __init__(self, width: int, epsilon: float) -> None:
-        """Normalises rows of that width."""
+    def __init__(self, width: int) -> None:
+        """Of rows of that width."""
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width), requires_grad=False)
-        self.epsilon = epsilon
-
-    def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """Shape [rows, width] in and out."""
-        normed = torch.empty_like(values)
-        ops.rms_norm(normed, values, self.weight, self.epsilon)
-        return normed
-
-    def add_(self, values: torch.Tensor, residual: torch.Tensor) -> None:
-        """Adds the values to the residual stream, and makes them its normalised rows, in place."""
-        ops.fused_add_rms_norm(values, residual, self.weight, self.epsilon)
 
 
 class PredictorAttention(nn.Module):
-    """Grouped-query attention with QK-norm over a dense cache of one frame."""
+    """Holds the weights of grouped-query attention with QK-norm."""
 
     def __init__(self, config: Qwen3TTSPredictorConfig) -> None:
         """Builds the projections of one layer."""
         super().__init__()
-        self.head_dim = config.head_dim
-        self.heads, self.groups = config.num_attention_heads, config.num_key_value_heads
-        self.query_size = self.heads * self.head_dim
-        self.key_value_size = self.groups * self.head_dim
-        sizes: dict[str | int, int] = {
-            "q": self.query_size,
-            "k": self.key_value_size,
-            "v": self.key_value_size,
-        }
-        self.qkv_proj = FusedLinear(config.hidden_size, sizes)
-        self.o_proj = nn.Linear(self.query_size, config.hidden_size, bias=False)
-        self.q_norm = Norm(config.head_dim, config.rms_norm_eps)
-        self.k_norm = Norm(config.head_dim, config.rms_norm_eps)
-
-    def forward(
-        self,
-        hidden: torch.Tensor,
-        positions: torch.Tensor,
-        turns: torch.Tensor,
-        cache: torch.Tensor,
-        filled: int,
-    ) -> torch.Tensor:
-        """Attends to everything so far.
-
-        Args:
-            hidden: Shape [requests * new positions, hidden], a request's positions together.
-            positions: Of the rows of `hidden`, from 0.
-            turns: Cosines and sines of all positions, shape [positions, head].
-            cache: Shape [2, requests, key-value heads, codebooks, head]; gets the new positions.
-            filled: How many positions the cache held before.
-
-        Returns:
-            Shape of `hidden`.
-        """
-        requests = cache.shape[1]
-        new, stop = len(hidden) // requests, filled + len(hidden) // requests
-        query, key, value = self.qkv_proj(hidden).split(
-            [self.query_size, self.key_value_size, self.key_value_size], dim=-1
-        )
-        query = self.q_norm(query.reshape(-1, self.head_dim)).view(-1, self.query_size)
-        key = self.k_norm(key.reshape(-1, self.head_dim)).view(-1, self.key_value_size)
-        ops.rotary_embedding(positions, query, key, self.head_dim, turns, is_neox=True)
-        shape = (requests, new, self.groups, self.head_dim)
-        cache[0, :, :, filled:stop] = key.view(shape).transpose(1, 2)
-        cache[1, :, :, filled:stop] = value.reshape(shape).transpose(1, 2)
-        # The heads of a group are queries of one attention over the group's keys.
-        share = self.heads // self.groups
-        query = query.view(requests, new, self.groups, share, self.head_dim).transpose(1, 2)
-        mask = None
-        if new > 1:
-            seen = torch.ones(new, stop, dtype=torch.bool, device=hidden.device).tril(filled)
-            mask = seen.repeat_interleave(share, dim=0)
-        attended = functional.scaled_dot_product_attention(
-            query.reshape(requests, self.groups, new * share, self.head_dim),
-            cache[0, :, :, :stop],
-            cache[1, :, :, :stop],
-            attn_mask=mask,
-        )
-        attended = attended.view(requests, self.groups, new, share, self.head_dim)
-        return self.o_proj(attended.transpose(1, 2).reshape(-1, self.query_size))
+        query = config.num_attention_heads * config.head_dim
+        key_value = config.num_key_value_heads * config.head_dim
+        parts: dict[str | int, int] = {"q": query, "k": key_value, "v": key_value}
+        self.qkv_proj = FusedLinear(config.hidden_size, parts)
+        self.o_proj = nn.Linear(query, config.hidden_size, bias=False)
+        self.q_norm, self.k_norm = Norm(config.head_dim), Norm(config.head_dim)
 
 
 class PredictorMLP(nn.Module):
-    """SwiGLU feed-forward."""
+    """Holds the weights of a SwiGLU feed-forward."""
 
     def __init__(self, config: Qwen3TTSPredictorConfig) -> None:
         """Builds the two projections."""
         super().__init__()
-        self.inner = config.intermediate_size
-        self.gate_up_proj = FusedLinear(config.hidden_size, {0: self.inner, 1: self.inner})
-        self.down_proj = nn.Linear(self.inner, config.hidden_size, bias=False)
-
-    def forward(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Shape [rows, hidden] in and out."""
-        gate, up = self.gate_up_proj(hidden).chunk(2, dim=-1)
-        return self.down_proj(functional.silu(gate) * up)
+        inner = config.intermediate_size
+        self.gate_up_proj = FusedLinear(config.hidden_size, {0: inner, 1: inner})
+        self.down_proj = nn.Linear(inner, config.hidden_size, bias=False)
 
 
 class PredictorLayer(nn.Module):
-    """One pre-norm transformer layer with fused residual additions."""
+    """Holds the weights of one pre-norm transformer layer."""
 
     def __init__(self, config: Qwen3TTSPredictorConfig) -> None:
         """Builds attention, feed-forward and their norms."""
         super().__init__()
         self.self_attn = PredictorAttention(config)
         self.mlp = PredictorMLP(config)
-        self.input_layernorm = Norm(config.hidden_size, config.rms_norm_eps)
-        self.post_attention_layernorm = Norm(config.hidden_size, config.rms_norm_eps)
+        self.input_layernorm = Norm(config.hidden_size)
+        self.post_attention_layernorm = Norm(config.hidden_size)
 
-    def forward(
+    def weights(self) -> LayerWeights:
+        """The loaded weights, for computing."""
+        attention, mlp = self.self_attn, self.mlp
+        return LayerWeights(
+            self.input_layernorm.weight,
+            attention.qkv_proj.weight,
+            attention.q_norm.weight,
+            attention.k_norm.weight,
+            attention.o_proj.weight,
+            self.post_attention_layernorm.weight,
+            mlp.gate_up_proj.weight,
+            mlp.down_proj.weight,
+        )
+
+
+class LayerWeights(NamedTuple):
+    """A layer's weights at hand: looking them up in modules costs as much as small products."""
+
+    input_norm: torch.Tensor
+    qkv: torch.Tensor
+    q_norm: torch.Tensor
+    k_norm: torch.Tensor
+    output: torch.Tensor
+    post_norm: torch.Tensor
+    gate_up: torch.Tensor
+    down: torch.Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class FrameTransformer:
+    """The layers over the positions of one frame, with a small dense cache."""
+
+    layers: tuple[LayerWeights, ...]
+    norm: torch.Tensor
+    turns: torch.Tensor
+    heads: int
+    groups: int
+    head_dim: int
+    epsilon: float
+
+    def run(self, hidden: torch.Tensor, cache: torch.Tensor, filled: int) -> torch.Tensor:
+        """Runs new positions.
+
+        Args:
+            hidden: Shape [requests * new positions, hidden], a request's positions together; is
+                overwritten.
+            cache: Shape [layers, 2, requests, key-value heads, codebooks, head]; gets the new
+                positions.
+            filled: How many positions the cache held before.
+
+        Returns:
+            The last states of the new positions, shape of `hidden`.
+        """
+        requests = cache.shape[2]
+        new = len(hidden) // requests
+        positions = torch.arange(filled, filled + new, device=hidden.device)
+        if requests > 1:
+            positions = positions.repeat(requests)
+        residual = hidden
+        hidden = torch.empty_like(residual)
+        ops.rms_norm(hidden, residual, self.layers[0].input_norm, self.epsilon)
+        for index, (weights, part) in enumerate(zip(self.layers, cache, strict=True)):
+            if index:
+                ops.fused_add_rms_norm(hidden, residual, weights.input_norm, self.epsilon)
+            attended = self._attend(hidden, weights, positions, part, filled)
+            hidden = functional.linear(attended, weights.output)
+            ops.fused_add_rms_norm(hidden, residual, weights.post_norm, self.epsilon)
+            gate, up = functional.linear(hidden, weights.gate_up).chunk(2, dim=-1)
+            hidden = functional.linear(functional.silu(gate) * up, weights.down)
+        ops.fused_add_rms_norm(hidden, residual, self.norm, self.epsilon)
+        return hidden
+
+    def _attend(
         self,
         hidden: torch.Tensor,
-        residual: torch.Tensor | None,
+        weights: LayerWeights,
         positions: torch.Tensor,
-        turns: torch.Tensor,
         cache: torch.Tensor,
         filled: int,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """As `PredictorAttention.forward`; returns the output and the residual stream."""
-        if residual is None:
-            residual = hidden
-            hidden = self.input_layernorm(hidden)
-        else:
-            self.input_layernorm.add_(hidden, residual)
-        hidden = self.self_attn(hidden, positions, turns, cache, filled)
-        self.post_attention_layernorm.add_(hidden, residual)
-        return self.mlp(hidden), residual
+    ) -> torch.Tensor:
+        """Attention to everything so far, shape [rows, heads * head]."""
+        requests, head = cache.shape[1], self.head_dim
+        query_size, key_value_size = self.heads * head, self.groups * head
+        projected = functional.linear(hidden, weights.qkv)
+        query = projected.new_empty(len(hidden), query_size)
+        key = projected.new_empty(len(hidden), key_value_size)
+        split = projected.split([query_size, key_value_size, key_value_size], dim=-1)
+        ops.rms_norm(query.view(-1, head), split[0].reshape(-1, head), weights.q_norm, self.epsilon)
+        ops.rms_norm(key.view(-1, head), split[1].reshape(-1, head), weights.k_norm, self.epsilon)
+        ops.rotary_embedding(positions, query, key, head, self.turns, is_neox=True)
+        new = len(hidden) // requests
+        stop, share = filled + new, self.heads // self.groups
+        keys, values = cache[0, :, :, :stop], cache[1, :, :, :stop]
+        shape = (requests, new, self.groups, head)
+        keys[:, :, filled:].copy_(key.view(shape).transpose(1, 2))
+        values[:, :, filled:].copy_(split[2].reshape(shape).transpose(1, 2))
+        # The heads of a group are queries of one attention over the group's keys.
+        if new == 1:
+            query = query.view(requests, self.groups, share, head)
+            attended = functional.scaled_dot_product_attention(query, keys, values)
+            return attended.reshape(requests, query_size)
+        query = query.view(requests, new, self.groups, share, head).transpose(1, 2)
+        seen = torch.ones(new, stop, dtype=torch.bool, device=hidden.device).tril(filled)
+        attended = functional.scaled_dot_product_attention(
+            query.reshape(requests, self.groups, new * share, head),
+            keys,
+            values,
+            attn_mask=seen.repeat_interleave(share, dim=0),
+        )
+        attended = attended.view(requests, self.groups, new, share, head)
+        return attended.transpose(1, 2).reshape(-1, query_size)
 
 
 class CodePredictor(nn.Module):
@@ -213,8 +234,10 @@ class CodePredictor(nn.Module):
         residual = config.num_code_groups - 1
         self.codec_embedding = TableStack(residual, config.vocab_size, talker_hidden_size)
         self.lm_head = TableStack(residual, config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(PredictorLayer(config) for _ in range(config.num_hidden_layers))
-        self.norm = Norm(config.hidden_size, config.rms_norm_eps)
+        self._layers = [PredictorLayer(config) for _ in range(config.num_hidden_layers)]
+        self.layers = nn.ModuleList(self._layers)
+        self.norm = Norm(config.hidden_size)
+        self._transformer: FrameTransformer | None = None
         self.small_to_mtp_projection: nn.Module = nn.Identity()
         if config.hidden_size != talker_hidden_size:
             self.small_to_mtp_projection = nn.Linear(talker_hidden_size, config.hidden_size)
@@ -258,29 +281,32 @@ class CodePredictor(nn.Module):
             config.num_code_groups,
             config.head_dim,
         )
+        transformer = self._transformer_of_weights()
         codes = [tokens]
         inputs = torch.stack([talker_state, embedded], dim=1).flatten(0, 1)
         filled, new = 0, 2
-        for head, table in zip(self.lm_head.weight, self.codec_embedding.weight, strict=True):
-            state = self._run(self.small_to_mtp_projection(inputs), cache, filled, new)
-            codes.append(choose(functional.linear(state, head)))
+        heads = self.lm_head.weight.unbind()
+        for head, table in zip(heads, self.codec_embedding.weight.unbind(), strict=True):
+            state = transformer.run(self.small_to_mtp_projection(inputs), cache, filled)
+            codes.append(choose(functional.linear(state[new - 1 :: new], head)))
             inputs = functional.embedding(codes[-1], table)
             filled, new = filled + new, 1
         return torch.stack(codes, dim=1)
 
-    def _run(
-        self, hidden: torch.Tensor, cache: torch.Tensor, filled: int, new: int
-    ) -> torch.Tensor:
-        """Last states of the requests' new positions, shape [requests, hidden]."""
-        requests = cache.shape[2]
-        positions = torch.arange(filled, filled + new, device=hidden.device).repeat(requests)
-        residual: torch.Tensor | None = None
-        for layer, part in zip(self.layers, cache, strict=True):
-            hidden, residual = layer(hidden, residual, positions, self.turns, part, filled)
-        if residual is None:
-            raise ValueError("A code predictor has at least one layer.")
-        self.norm.add_(hidden, residual)
-        return hidden.view(requests, new, -1)[:, -1]
+    def _transformer_of_weights(self) -> FrameTransformer:
+        """The layers with their weights, gathered once these are loaded."""
+        if self._transformer is None:
+            config = self.config
+            self._transformer = FrameTransformer(
+                tuple(layer.weights() for layer in self._layers),
+                self.norm.weight,
+                self.turns,
+                config.num_attention_heads,
+                config.num_key_value_heads,
+                config.head_dim,
+                config.rms_norm_eps,
+            )
+        return self._transformer
 
 
 def _turns(config: Qwen3TTSPredictorConfig) -> torch.Tensor:
