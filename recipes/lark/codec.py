@@ -33,8 +33,8 @@ from recipes.lark.teacher_decoder import first_layer_weight
 SIZES = {"duration": 32, "pitch": 512, "energy": 256, "encoding": 512}
 STAGES = 2
 GLIDE = 3
-TEMPO = 0.95
-"""Greedy durations are 2 to 6 % shorter than the teacher's, and sound hurried."""
+TEMPO = 0.98
+"""Greedy durations are 2 % shorter than the teacher's on the whole."""
 
 ENERGY_RANGE = 1.1
 """A tenth more range of loudness: worth 0.01 DistillMOS on sentences that are in no other set."""

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from pipelines.lark.decoder import DecoderConfig
 from recipes.lark.codec import ENERGY_RANGE, GLIDE, TEMPO
+from recipes.lark.sharpening import sharpened
 from recipes.lark.talker_model import TalkerConfig
 
 
@@ -54,7 +55,10 @@ def run(data: Path, folder: Path) -> None:
     books = load_file(data / "codec.safetensors")
     save_file(halved(talker["average"]), folder / "talker.safetensors")
     named = {f"codebook.{name}": books[name] for name in ("pitch", "energy", "encoding")}
-    save_file(halved(decoder["average"] | named), folder / "code2wav.safetensors")
+    average = decoder["average"]
+    head = sharpened({name: average[f"head.{name}"] for name in ("weight", "bias")})
+    decoding = average | {f"head.{name}": tensor for name, tensor in head.items()}
+    save_file(halved(decoding | named), folder / "code2wav.safetensors")
     for path in folder.glob("*.safetensors"):
         path.chmod(0o644)
     config = configuration(

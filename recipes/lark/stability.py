@@ -30,9 +30,14 @@ SPACE = 16
 LONG_SECONDS = 300.0
 
 
-def word_starts(ids: list[int], durations: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Return when each word begins, in seconds after the leading silence, [words]."""
-    ends = np.cumsum(durations) * UNIT_FRAMES / FRAME_RATE
+def word_starts(ids: list[int], frames: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Return when each word begins, in seconds after the leading silence, [words].
+
+    Args:
+        ids: the phonemes, [L].
+        frames: how many frames each of them lasts, [L].
+    """
+    ends = np.cumsum(frames) / FRAME_RATE
     begins = [index for index in range(1, len(ids)) if index == 1 or ids[index - 1] == SPACE]
     return ends[np.asarray(begins) - 1] - ends[0]
 
@@ -43,8 +48,9 @@ def timing_errors(items: list[Item], teacher: FeatureTeacher, voice: Voice) -> l
     for item in tqdm(items, desc="word times", mininterval=5):
         for phonemes in teacher.phonemes(item.text):
             ids = teacher.ids(phonemes)
-            theirs = word_starts(ids, teacher.features(ids).durations.astype(np.int64))
-            ours = word_starts(ids, voice.codes([ids])[:, 0] + 1)
+            lengths = UNIT_FRAMES * teacher.features(ids).durations.astype(np.int64)
+            spoken = voice.code2wav.codec.features(CodecState(), voice.codes([ids])).frames
+            theirs, ours = word_starts(ids, lengths), word_starts(ids, spoken)
             errors += np.abs(ours - theirs).tolist()
     return errors
 
