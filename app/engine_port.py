@@ -58,8 +58,8 @@ class SpeechEngine(Protocol):
         """Whether the engine can serve."""
         ...
 
-    async def close(self) -> None:
-        """Ends all requests and frees everything."""
+    async def close(self, *, free: bool = True) -> None:
+        """Ends all requests and frees everything, its memory only if that is wanted."""
         ...
 
 

@@ -46,6 +46,7 @@ class EngineLifecycle:
         *,
         progress: Progress | None = None,
         settled: Callable[[], None] | None = None,
+        process_ends: bool = False,
     ) -> None:
         """Starts nothing yet.
 
@@ -53,6 +54,7 @@ class EngineLifecycle:
             factory: Starts the engine.
             progress: Told each step of the start.
             settled: Called once, when the engine is ready or has failed.
+            process_ends: Whether the process ends when this is closed, and frees all there is.
         """
         self.state = EngineState.STARTING
         self.step = "waiting to be started"
@@ -61,6 +63,7 @@ class EngineLifecycle:
         self._factory = factory
         self._progress = progress
         self._settled = settled
+        self._process_ends = process_ends
         self._engine: SpeechEngine | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -129,4 +132,4 @@ class EngineLifecycle:
             self.state = EngineState.CLOSED
         engine, self._engine = self._engine, None
         if engine is not None:
-            await engine.close()
+            await engine.close(free=not self._process_ends)

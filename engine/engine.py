@@ -313,8 +313,12 @@ class AsyncOmniEngine:
         """Ends a duplex session: its live request is cancelled, its epoch forgotten."""
         await asyncio.wrap_future(self._host.call(partial(self._orchestrator.end_session, session)))
 
-    async def close(self) -> None:
-        """Ends every request and frees the stages; idempotent."""
+    async def close(self, *, free: bool = True) -> None:
+        """Ends every request and frees the stages; idempotent.
+
+        Args:
+            free: Whether to free them; a process that ends at once need not wait for that.
+        """
         if self._closed:
             return
         self._closed = True
@@ -322,7 +326,7 @@ class AsyncOmniEngine:
             await asyncio.to_thread(end_process_group, self._compiler)
         self._turns.close()
         self._host.post(self._orchestrator.close)
-        for runtime in self._runtimes:
+        for runtime in self._runtimes if free else ():
             with contextlib.suppress(TimeoutError):
                 closing = asyncio.wrap_future(self._host.call(runtime.close))
                 await asyncio.wait_for(closing, CLOSE_SECONDS)

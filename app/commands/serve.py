@@ -75,6 +75,7 @@ def serve(
         engine_factory(settings),
         progress=report.step,
         settled=lambda: _settled(lifecycle, server, report),
+        process_ends=True,
     )
     server = build_server(settings, lifecycle)
     server.run(sockets=[listener])

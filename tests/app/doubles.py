@@ -86,7 +86,7 @@ class HummingEngine:
     async def end_session(self, session: str) -> None:
         pass
 
-    async def close(self) -> None:
+    async def close(self, *, free: bool = True) -> None:
         self.closed = True
 
     async def generate(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:

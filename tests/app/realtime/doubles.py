@@ -86,7 +86,7 @@ class RoteEngine:
     async def end_session(self, session: str) -> None:
         pass
 
-    async def close(self) -> None:
+    async def close(self, *, free: bool = True) -> None:
         pass
 
     async def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
