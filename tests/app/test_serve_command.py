@@ -80,7 +80,7 @@ def test_it_prints_the_address_and_a_line_that_works() -> None:
 
 
 def test_an_idle_server_sleeps_and_knows_the_date() -> None:
-    with _serve("--port", "0") as running:
+    with _serve("--port", "0", ANTIPHON_EAR="false") as running:
         assert running.printed_address.wait(60), running.text
         process = psutil.Process(running.process.pid)
         assert parsedate_to_datetime(httpx.get(f"{running.base_url}/health").headers["date"])
