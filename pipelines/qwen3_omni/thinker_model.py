@@ -48,7 +48,8 @@ class Qwen3OmniThinker(Qwen3OmniMoeThinkerForConditionalGeneration):
                 type="audio_features",
                 input_features=torch.cat([features[index] for index in together], dim=1),
                 audio_feature_lengths=torch.tensor([lengths[index] for index in together]),
-                feature_attention_mask=None,
+                # What the encoder does not read, and upstream's type wants.
+                feature_attention_mask=[torch.ones(lengths[index]) for index in together],
             )
             made = super()._process_audio_input(chosen)
             encoded.update(zip(together, made, strict=True))
