@@ -14,6 +14,9 @@ from app.settings import Settings
 from app.speech.schema import SpeechRequest, VoiceReference
 from engine import PipelineDescription, SpeechParameters
 
+READING_ROUTE = "speech"
+"""The route of texts that are read aloud."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpeechCommand:
@@ -43,6 +46,7 @@ def resolve_speech_request(
         ApiError: 400 that names the field at fault; 404 for an unknown model.
     """
     check_model(request.model, description, settings)
+    check_reads_aloud(description)
     length = len(request.input)
     if length > settings.maximum_input_characters:
         raise invalid(
@@ -120,6 +124,21 @@ def _transport(request: SpeechRequest) -> Transport:
 def accepted_models(description: PipelineDescription, settings: Settings) -> tuple[str, ...]:
     """Every model name that is served: the pipeline's own first, then the aliases."""
     return tuple(dict.fromkeys((*description.models, *settings.model_aliases)))
+
+
+def check_reads_aloud(description: PipelineDescription) -> None:
+    """Refuses texts where the pipeline only answers.
+
+    Raises:
+        ApiError: 400.
+    """
+    if READING_ROUTE not in description.routes:
+        raise invalid(
+            "model",
+            f"The pipeline {description.name!r} answers conversations and reads no texts aloud; "
+            "use /v1/chat/completions or /v1/realtime, or start a pipeline that does.",
+            "unsupported_model",
+        )
 
 
 def check_model(model: str, description: PipelineDescription, settings: Settings) -> None:

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 from app.audio.formats import AudioFormat
 from app.settings import Settings
-from app.speech.command import check_model, check_timestamps, resolve_voice
+from app.speech.command import (
+    check_model,
+    check_reads_aloud,
+    check_timestamps,
+    resolve_voice,
+)
 from app.text_stream.events import ContextCreate, server_event
 from engine import PipelineDescription, SpeechParameters
 
@@ -38,6 +43,7 @@ def resolve_options(
     """
     if event.model is not None:
         check_model(event.model, description, settings)
+    check_reads_aloud(description)
     if event.timestamps is not None:
         check_timestamps(description)
     return ContextOptions(

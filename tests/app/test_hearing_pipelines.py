@@ -75,3 +75,15 @@ def test_a_recording_in_a_chat_reaches_the_engine_as_sound() -> None:
     (sound,) = message.sounds
     assert sound.sample_rate == 16_000
     assert np.array_equal(sound.samples, whole.astype(np.float32) / 32768)
+
+
+def test_a_pipeline_that_only_answers_says_so_when_asked_to_read() -> None:
+    """And where to go instead."""
+    engine = RoteEngine(description=replace(DESCRIPTION, routes=("chat", "chat_text")))
+    asked = {"model": "rote", "voice": "alloy", "input": "Read this."}
+    with serving(engine, ear=False) as running:  # type: ignore[arg-type]
+        answer = httpx.post(f"{running.base_url}/v1/audio/speech", json=asked, timeout=30)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "model"
+    assert "/v1/chat/completions" in answer.json()["error"]["message"]
+    assert engine.requests == []
