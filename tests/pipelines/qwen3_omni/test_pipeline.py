@@ -102,6 +102,7 @@ async def test_answers_equal_the_reference(
         written, silent, _ = await answered(engine, asked("written", chats[2], "chat_text"), 0)
         assert len(silent) == 0
         await refuses(engine)
+        await fails_alone(engine)
     for (text, samples, usages), answer, wanted in zip(made, answers, sounds, strict=True):
         expected = tokenizer.decode(answer.tokens, skip_special_tokens=True)
         assert text.rstrip("\ufffd") == expected.rstrip("\ufffd")
@@ -122,19 +123,15 @@ async def refuses(engine: AsyncOmniEngine) -> None:
             await answered(engine, request, 1)
 
 
-@pytest.mark.asyncio
-async def test_a_sound_that_cannot_be_heard_ends_its_request_alone(
-    checkpoint: Path, tmp_path: Path
-) -> None:
-    """Too short, or of another rate: that request fails with the reason, another is answered."""
+async def fails_alone(engine: AsyncOmniEngine) -> None:
+    """A sound too short or of another rate fails its request with the reason, and no other."""
     short = AudioContent(np.zeros(100, np.float32))
     fast = AudioContent(sound(1.0, 1).samples, sample_rate=24_000)
-    async with running(checkpoint, tmp_path) as engine:
-        for content, reason in ((short, "at least 400"), (fast, "resample it")):
-            chat = Chat((ChatMessage("user", "", sounds=(content,)),))
-            chunks = [chunk async for chunk in engine.generate(asked("bad", chat))]
-            assert chunks[-1].error is not None
-            assert reason in chunks[-1].error.message
-        text, samples, _ = await answered(engine, asked("good", conversations()[0]), 2_000)
-        assert text
-        assert len(samples) > 0
+    for content, reason in ((short, "at least 400"), (fast, "resample it")):
+        chat = Chat((ChatMessage("user", "", sounds=(content,)),))
+        chunks = [chunk async for chunk in engine.generate(asked("bad", chat))]
+        assert chunks[-1].error is not None
+        assert reason in chunks[-1].error.message
+    text, samples, _ = await answered(engine, asked("good", conversations()[0]), 2_000)
+    assert text
+    assert len(samples) > 0
