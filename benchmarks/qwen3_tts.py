@@ -26,6 +26,7 @@ prepare_process_environment(Settings())
 
 import numpy as np  # noqa: E402 - torch reads the environment when it is imported
 import torch  # noqa: E402
+import yaml  # noqa: E402
 
 from benchmarks.bare_qwen3_tts import BareQwen3TTS  # noqa: E402
 from benchmarks.server import idle_cpu, running, under_load  # noqa: E402
@@ -34,7 +35,7 @@ from engine.autoregressive import AutoregressiveReplica  # noqa: E402
 from engine.deploy_config import StageDeployment  # noqa: E402
 from engine.step_sampling import StepSampling  # noqa: E402
 from pipelines.qwen3_tts.configuration import read_checkpoint  # noqa: E402
-from pipelines.qwen3_tts.pipeline import build_talker  # noqa: E402
+from pipelines.qwen3_tts.pipeline import FOLDER, build_talker  # noqa: E402
 from pipelines.qwen3_tts.rows import RowMaker, TextTrack  # noqa: E402
 
 FRAMES = 75
@@ -114,9 +115,19 @@ def step_figures(folder: Path, compiled: bool) -> list[dict[str, float]]:
     return figures
 
 
-def server_figures(folder: Path, clients: list[int]) -> None:
+def deployment_of(folder: Path, compiled: bool) -> Path:
+    """The default deployment with the Talker compiled or not, whatever was compiled before."""
+    values = yaml.safe_load((FOLDER / "deploy.yaml").read_text())
+    values["stages"]["talker"]["compile"] = "always" if compiled else "never"
+    path = folder / "deploy.yaml"
+    path.write_text(yaml.safe_dump(values))
+    return path
+
+
+def server_figures(folder: Path, clients: list[int], compiled: bool) -> None:
     """Prints what a served checkpoint takes and gives."""
-    with running("qwen3_tts", "--model", str(folder)) as server:
+    deploy = deployment_of(folder, compiled)
+    with running("qwen3_tts", "--model", str(folder), "--deploy", str(deploy)) as server:
         idle = {
             "start s": round(server.start_seconds, 2),
             "MiB": round(server.megabytes(), 1),
@@ -140,7 +151,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = make_checkpoint(Path(temporary) / "checkpoint")
         if not options.steps_only:
-            server_figures(folder, [int(count) for count in options.clients.split(",")])
+            clients = [int(count) for count in options.clients.split(",")]
+            server_figures(folder, clients, options.compile)
         for row in step_figures(folder, options.compile):
             print(json.dumps({name: round(value, 3) for name, value in row.items()}), flush=True)
 
