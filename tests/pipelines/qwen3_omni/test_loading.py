@@ -58,6 +58,16 @@ def test_a_whole_checkpoint_has_just_the_weights_that_its_configuration_asks_for
         check_weights(checkpoint, part)
 
 
+def test_weights_of_a_quantisation_are_left_to_the_loader(folder: Path) -> None:
+    """They have names and shapes of their scheme."""
+    name = "talker.codec_head.weight"
+    change_weights(folder, name, lambda w: w.update({"talker.x.weight_scale": torch.ones(1)}))
+    with pytest.raises(ConfigurationError, match="weight_scale"):
+        check_weights(folder, "talker.")
+    change_config(folder, quantization_config={"quant_method": "fp8"})
+    check_weights(folder, "talker.")
+
+
 @pytest.mark.parametrize(
     "name",
     [
