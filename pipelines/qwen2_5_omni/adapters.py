@@ -127,8 +127,14 @@ class StatesToRows:
         return begin + ROLE_TOKENS, ids.index(self._tokens.message_end, begin)
 
     def _spoken(self, payload: HiddenStatesPayload) -> Rows:
-        """States plus embeddings, shape [positions, hidden]; of sound the states alone."""
-        media = torch.tensor([token in self._tokens.media for token in payload.token_ids])
+        """States plus embeddings, shape [positions, hidden]; of the prompt's sound states alone."""
+        heard = payload.prompt_tokens - payload.start
+        media = torch.tensor(
+            [
+                place < heard and token in self._tokens.media
+                for place, token in enumerate(payload.token_ids)
+            ]
+        )
         embeddings = payload.embeddings.float().cpu().masked_fill(media[:, None], 0.0)
         vectors: Rows = (payload.states.float().cpu() + embeddings).numpy()
         return vectors
