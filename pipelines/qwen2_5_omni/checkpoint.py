@@ -47,8 +47,8 @@ class Speaker:
     reference_mel: torch.Tensor
 
 
-def load_config(folder: Path) -> Qwen2_5OmniConfig:
-    """The configuration of all stages.
+def load_config(folder: Path) -> Any:
+    """The configuration of all stages, a `Qwen2_5OmniConfig` (upstream leaves its types open).
 
     Raises:
         ConfigurationError: The folder holds another model, or one that cannot speak.

@@ -9,6 +9,7 @@ transformers.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -48,9 +49,10 @@ def configure(config: PretrainedConfig) -> PretrainedConfig:
     """
     if not isinstance(config, Qwen2_5OmniConfig):
         return config
-    talker = config.talker_config
+    talker: Any = config.talker_config
     talker.architectures = [ARCHITECTURE]
-    talker.known_codes = config.token2wav_config.dit_config.num_embeds + 1
+    token2wav: Any = config.token2wav_config
+    talker.known_codes = token2wav.dit_config.num_embeds + 1
     theta = (talker.rope_parameters or {}).get("rope_theta", 1_000_000.0)
     talker.rope_parameters = {"rope_type": "default", "rope_theta": theta}
     talker.attention_bias, talker.qkv_bias, talker.mlp_bias = False, True, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors import safe_open
@@ -27,7 +28,7 @@ def tokens_of(folder: Path, voice: str) -> TalkerTokens:
     """The tokens and embeddings for a voice."""
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     config = load_config(folder)
     talker, thinker = config.talker_config, config.thinker_config
     begin = load_speakers(folder)[voice].begin_token
@@ -41,8 +42,8 @@ def tokens_of(folder: Path, voice: str) -> TalkerTokens:
             thinker.image_token_index,
             thinker.video_token_index,
         ),
-        message_begin=tokenizer.convert_tokens_to_ids(MESSAGE_BEGIN),
-        message_end=tokenizer.convert_tokens_to_ids(MESSAGE_END),
+        message_begin=int(tokenizer.convert_tokens_to_ids(MESSAGE_BEGIN)),
+        message_end=int(tokenizer.convert_tokens_to_ids(MESSAGE_END)),
         begin=rows[0],
         end=rows[1],
         pad=rows[2],

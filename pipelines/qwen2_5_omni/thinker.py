@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from transformers import PretrainedConfig, Qwen2_5OmniConfig
 
 from engine import Chat, ChatMessage
@@ -137,7 +139,7 @@ def prompt_of(
     """
     if not messages or messages[0].role != "system":
         messages = (ChatMessage("system", SYSTEM_PROMPT), *messages)
-    processor = hearing.processor
+    processor: Any = hearing.processor
     text = processor.apply_chat_template(
         [_rendered(message) for message in messages],
         add_generation_prompt=not answered,
