@@ -32,12 +32,12 @@ from engine.request import (
     PipelineDescription,
     SpeechParameters,
     StageStatus,
-    TextInput,
     TextReport,
     Tool,
     ToolCall,
     VoiceDescription,
 )
+from engine.text_input import TextInput
 from engine.timeline import RequestTimes, StageTimes
 
 __all__ = [

@@ -9,7 +9,8 @@ from typing import Any
 
 from engine.host import Host
 from engine.orchestrator import Orchestrator
-from engine.request import OmniRequest, TextInput
+from engine.request import OmniRequest
+from engine.text_input import TextInput
 
 
 class InputForwarder:

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 from engine.chunk import AudioPayload, Chunk
-from engine.request import Chat, ChatMessage, OmniRequest, TextInput
+from engine.request import Chat, ChatMessage, OmniRequest
+from engine.text_input import TextInput
 
 ENOUGH_SECONDS = 6.0
 """Sound after which a request has shown what it should; a model might speak on without an end."""

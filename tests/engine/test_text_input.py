@@ -6,7 +6,8 @@ import pytest
 
 from engine import InvalidRequestError, SpeechParameters, TextInput
 from engine.chunk import TextPayload
-from engine.request import LARGEST_SEED, MAXIMUM_PENDING_CHARACTERS
+from engine.request import LARGEST_SEED
+from engine.text_input import MAXIMUM_PENDING_CHARACTERS
 
 
 def test_a_whole_text_is_closed_and_taken_once() -> None:
