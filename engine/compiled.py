@@ -25,11 +25,17 @@ import vllm
 from vllm import ModelRegistry, envs
 
 from engine.deploy_config import DeployConfig, StageDeployment
+from engine.faults import STAGE_FAULTS
 from engine.pipeline_config import Models, PipelineConfig, StageKind, load_pipeline
 
 logger = logging.getLogger(__name__)
 
 MARKERS = "antiphon"
+
+LONGEST_REASON = 400
+"""Characters of a compiler's complaint that are kept."""
+
+Dtype = Literal["float32", "float16", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,11 @@ def marker(model: Path, dtype: str, max_requests: int, max_step_tokens: int) -> 
     }
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
     return Path(envs.VLLM_CACHE_ROOT) / MARKERS / f"compiled-{digest}"
+
+
+def failure_of(made: Path) -> Path:
+    """The file that says why a model could not be compiled; beside the marker."""
+    return made.with_suffix(".failed")
 
 
 def code_digest(architecture: str) -> str | None:
@@ -124,7 +135,15 @@ def compile_ahead_of(
     jobs = []
     for stage in pipeline.stages:
         model, deployment = models[stage.name], deploy.stage(stage.name)
-        if stage.kind is StageKind.AUTOREGRESSIVE and wants_compiling(model, deployment):
+        if stage.kind is not StageKind.AUTOREGRESSIVE or not wants_compiling(model, deployment):
+            continue
+        failed = failure_of(_marker_of(model, deployment))
+        if failed.exists():
+            progress(
+                f"Serving {stage.name} uncompiled and slower, since compiling it failed: "
+                f"{failed.read_text(encoding='utf-8')} Remove {failed} to have it tried again."
+            )
+        else:
             jobs.append(CompileJob(pipeline.name, stage.name, model, deployment))
     if jobs:
         names = ", ".join(job.stage for job in jobs)
@@ -136,15 +155,17 @@ def wants_compiling(model: Path, deployment: StageDeployment) -> bool:
     """Whether a stage runs eager now but should be compiled for the next start."""
     if deployment.device != "cpu":
         return False  # compiled at the start itself
-    made = marker(
-        model, resolve_dtype(deployment.dtype), deployment.max_requests, deployment.max_step_tokens
-    )
-    return deployment.compile == "auto" and not made.exists()
+    return deployment.compile == "auto" and not _marker_of(model, deployment).exists()
+
+
+def _marker_of(model: Path, deployment: StageDeployment) -> Path:
+    dtype = resolve_dtype(deployment.dtype)
+    return marker(model, dtype, deployment.max_requests, deployment.max_step_tokens)
 
 
 def resolve_dtype(
     dtype: Literal["auto", "float32", "float16", "bfloat16"], device: str = "cpu"
-) -> Literal["float32", "float16", "bfloat16"]:
+) -> Dtype:
     """What `auto` means on a device, `cpu` or `cuda:N`; other names are kept."""
     if dtype != "auto":
         return dtype
@@ -154,10 +175,19 @@ def resolve_dtype(
 
 
 def compile_stage(job: CompileJob) -> None:
-    """Builds a stage compiled, which fills vLLM's cache and leaves the marker."""
+    """Builds a stage compiled, which fills vLLM's cache and leaves the marker.
+
+    Where that fails, a file says why, so that the next start need not try in vain.
+    """
     stage = next(s for s in load_pipeline(job.pipeline).stages if s.name == job.stage)
     deployment = job.deployment.model_copy(update={"compile": "always"})
-    stage.build(job.model, deployment).close()
+    try:
+        stage.build(job.model, deployment).close()
+    except STAGE_FAULTS as fault:
+        failed = failure_of(_marker_of(job.model, deployment))
+        failed.parent.mkdir(parents=True, exist_ok=True)
+        failed.write_text(" ".join(str(fault).split())[:LONGEST_REASON], encoding="utf-8")
+        raise
 
 
 def main(arguments: Sequence[str]) -> None:

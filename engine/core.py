@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +18,14 @@ from vllm.v1.executor import Executor
 
 from engine import process_groups
 from engine.compile_backend import BACKEND, build_settings
-from engine.compiled import marker, resolve_dtype
+from engine.compiled import Dtype, marker, resolve_dtype
 from engine.deploy_config import StageDeployment
 from engine.device import require_device
+from engine.faults import STAGE_FAULTS
 from engine.hidden_states import LAYER_KEY
 from engine.scheduler import OmniARScheduler
+
+logger = logging.getLogger(__name__)
 
 BLOCK_SIZE = 32
 """Positions in one block of the KV cache: whole blocks are shared, so small ones share more."""
@@ -124,9 +128,31 @@ def build_core(settings: CoreSettings) -> EngineCore:
     kind = require_device(settings.device)
     dtype = resolve_dtype(settings.dtype, settings.device)
     made = marker(settings.model, dtype, settings.max_requests, settings.max_step_tokens)
-    compiled = settings.compile == "always" or (
-        settings.compile == "auto" and (kind == "cuda" or made.exists())
-    )
+    if settings.compile == "always" or (settings.compile == "auto" and kind == "cuda"):
+        return _compiled_core(settings, kind, dtype, made)
+    if settings.compile == "auto" and made.exists():
+        try:
+            return _compiled_core(settings, kind, dtype, made)
+        except STAGE_FAULTS as fault:
+            made.unlink(missing_ok=True)
+            logger.warning(
+                "The compiled form of %s is of no use any more, so the model runs uncompiled and "
+                "slower until the next start: %s",
+                settings.model.name,
+                fault,
+            )
+    return _build(settings, kind, dtype, compiled=False)
+
+
+def _compiled_core(settings: CoreSettings, kind: str, dtype: Dtype, made: Path) -> EngineCore:
+    """Loads a compiled model and leaves the marker that says so."""
+    core = _build(settings, kind, dtype, compiled=True)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.touch()
+    return core
+
+
+def _build(settings: CoreSettings, kind: str, dtype: Dtype, *, compiled: bool) -> EngineCore:
     arguments = EngineArgs(
         model=str(settings.model),
         skip_tokenizer_init=settings.conditioned,
@@ -158,11 +184,7 @@ def build_core(settings: CoreSettings) -> EngineCore:
     if kind == "cuda":
         # The executor in this process takes the worker's index from here.
         vllm_config.device_config.device = torch.device(settings.device)
-    core = _cpu_core(vllm_config) if kind == "cpu" else _core(vllm_config)
-    if compiled:
-        made.parent.mkdir(parents=True, exist_ok=True)
-        made.touch()
-    return core
+    return _cpu_core(vllm_config) if kind == "cpu" else _core(vllm_config)
 
 
 def _core(vllm_config: VllmConfig) -> EngineCore:
@@ -175,6 +197,7 @@ def _cpu_core(vllm_config: VllmConfig) -> EngineCore:
         with build_settings():
             return _core(vllm_config)
     finally:
+        process_groups.make_missing(vllm_config)
         process_groups.disconnect()
 
 

@@ -9,6 +9,7 @@ begins with groups of its own.
 from __future__ import annotations
 
 import torch
+from vllm.config import VllmConfig, set_current_vllm_config
 from vllm.distributed.parallel_state import (
     GroupCoordinator,
     destroy_distributed_environment,
@@ -22,6 +23,11 @@ from vllm.distributed.parallel_state import (
     get_world_group,
     model_parallel_is_initialized,
 )
+from vllm.platforms import current_platform
+from vllm.utils.network_utils import get_distributed_init_method, get_open_port
+from vllm.v1.worker.gpu_worker import init_worker_distributed_environment
+
+HOST = "127.0.0.1"
 
 
 def forget() -> None:
@@ -31,6 +37,24 @@ def forget() -> None:
     """
     destroy_model_parallel()
     destroy_distributed_environment()
+
+
+def make_missing(vllm_config: VllmConfig) -> None:
+    """Makes the groups that a core did not come to make, since its build failed before.
+
+    The cores that live need them: each of their steps asks for sizes and ranks.
+
+    Args:
+        vllm_config: The configuration of the core that failed.
+    """
+    if model_parallel_is_initialized():
+        return
+    forget()  # of what may be there in part
+    address = get_distributed_init_method(HOST, get_open_port())
+    with set_current_vllm_config(vllm_config):
+        init_worker_distributed_environment(
+            vllm_config, 0, address, 0, current_platform.dist_backend
+        )
 
 
 def disconnect() -> None:

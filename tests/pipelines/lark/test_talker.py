@@ -12,6 +12,7 @@ import torch
 from engine import SpeechParameters, TextPayload
 from engine.adapter import FeedRows
 from engine.autoregressive import AutoregressiveReplica
+from engine.core import CONDITIONED_WORKERS
 from engine.deploy_config import StageDeployment
 from pipelines.lark.adapters import TextToPhonemes
 from pipelines.lark.pipeline import LOOKAHEAD, WEIGHTS, build_talker
@@ -110,3 +111,15 @@ def test_without_words_there_is_nothing_to_speak(replica: AutoregressiveReplica)
     replica.close_input("silent")
     outputs = replica.step({})
     assert [(o.request_id, o.output, o.finished) for o in outputs] == [("silent", None, True)]
+
+
+def test_a_core_whose_build_fails_leaves_the_others_at_work(
+    replica: AutoregressiveReplica, rows: FeedRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = FeedRows(rows.values[:20], rows.tags[:20])
+    before = spoken(replica, {"before": few})["before"]
+    monkeypatch.setitem(CONDITIONED_WORKERS, "cpu", "engine.runner.NoSuchWorker")
+    with pytest.raises(AttributeError, match="NoSuchWorker"):
+        build_talker(WEIGHTS, StageDeployment(compile="never", max_requests=16))
+    after = spoken(replica, {"after": few})["after"]
+    assert np.array_equal(before, after)
