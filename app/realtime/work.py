@@ -17,7 +17,7 @@ from app.metrics import Outcome
 from app.realtime.closing import surely_closing
 from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone
 from app.realtime.outbox import Outbox
-from app.timeline import Endpoint, Timelines, TraceContext
+from app.timeline import Endpoint, RequestRecord, Timelines, TraceContext
 from engine import (
     AudioPayload,
     Chunk,
@@ -60,11 +60,12 @@ class WorkOrder:
 class ResponseWork:
     """Makes one response. Cancelling the task aborts it in the engine before the task ends."""
 
+    _record: RequestRecord
+
     def __init__(self, order: WorkOrder) -> None:
         """Nothing happens before `run`."""
         self._order = order
         self._response_id = order.request.request_id
-        self._record = order.timelines.open(order.request, Endpoint.REALTIME, trace=order.trace)
         self._usage: UsagePayload | None = None
         rate = order.engine.description.sample_rate
         encoder = WireEncoder(rate, order.output_format)
@@ -73,6 +74,9 @@ class ResponseWork:
 
     async def run(self) -> None:
         """Asks the engine and tells what it makes, piece by piece, as the client takes it."""
+        order = self._order
+        # Not before: the record of a task that is cancelled before it begins would never end.
+        self._record = order.timelines.open(order.request, Endpoint.REALTIME, trace=order.trace)
         outcome = Outcome.CANCELLED
         try:
             error = await self._make()
@@ -82,8 +86,8 @@ class ResponseWork:
             outcome = Outcome.of_error(error.code)
         finally:
             self._encoder.discard()
-            self._order.timelines.close(self._record, outcome)
-        self._order.tell(WorkDone(self._response_id, self._usage, error))
+            order.timelines.close(self._record, outcome)
+        order.tell(WorkDone(self._response_id, self._usage, error))
 
     async def _make(self) -> StageError | None:
         request, engine = self._order.request, self._order.engine

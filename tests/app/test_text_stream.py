@@ -135,6 +135,18 @@ def test_what_was_left_out_is_told_at_the_end(talk: Talk) -> None:
     assert talk.until("context.done")["left_out"] == ["世"]
 
 
+def test_a_context_that_is_cancelled_before_it_begins_has_its_end_too(talk: Talk) -> None:
+    created = {"type": "context.create", "context_id": "a", "voice": "low"}
+    cancelled = {"type": "context.cancel", "context_id": "a"}
+    protocol = talk.socket.protocol
+    for event in (created, cancelled):
+        protocol.send_text(json.dumps(event).encode())
+    # In one piece, so that the server reads both before anything else happens.
+    talk.socket.socket.sendall(b"".join(protocol.data_to_send()))
+    talk.until("context.cancelled")
+    assert talk.of("a") == ["context.created", "context.cancelled"]
+
+
 def test_cancelling_is_acknowledged_and_nothing_follows(running: Serving, talk: Talk) -> None:
     talk.send("context.create", context_id="a")
     talk.send("text.append", context_id="a", text="x " * 500)
