@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 import torch
 from vllm import SamplingParams
-from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.tokenizers import TokenizerLike
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core import EngineCore
@@ -23,76 +22,16 @@ from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.device import on_device
 from engine.hidden_states import HiddenStatesPayload, HiddenStateStore
-from engine.multimodal import MediaItem, feature_specs
+from engine.multimodal import feature_specs
 from engine.request import SpeechParameters
-from engine.tool_calls import CallRule, parse_tool_call
-
-STRUCTURED_OUTPUT_BACKEND = "xgrammar"
-
-
-@dataclass(frozen=True, slots=True)
-class TextPrompt:
-    """What a text stage is asked.
-
-    Attributes:
-        token_ids: The whole prompt.
-        max_tokens: The most tokens of the answer.
-        temperature: 0 for greedy.
-        top_p: Nucleus size.
-        repetition_penalty: 1 for none.
-        stop_token_ids: Tokens that end the answer, beside the model's own.
-        calls: Whether the answer must or may be a tool call; None: it is words.
-        call_token: What a call begins with. Where a call is allowed and not required, the answer
-            is one if this token, its logit raised by `call_bias`, is the likeliest beginning.
-        call_bias: See `call_token`.
-        media: What the model's encoders read, for its placeholders in `token_ids`.
-        hidden_states: Whether every position's hidden states are given out. Such a prompt is
-            computed whole: what an earlier one left in the KV cache has no states any more.
-    """
-
-    token_ids: tuple[int, ...]
-    max_tokens: int
-    temperature: float = 0.0
-    top_p: float = 1.0
-    repetition_penalty: float = 1.0
-    stop_token_ids: tuple[int, ...] = ()
-    calls: CallRule | None = None
-    call_token: int = 0
-    call_bias: float = 0.0
-    media: tuple[MediaItem, ...] = ()
-    hidden_states: bool = False
-
-    @property
-    def undecided(self) -> bool:
-        """Whether the model decides between a call and words."""
-        return self.calls is not None and not self.calls.required
-
-
-@dataclass(slots=True)
-class TextRequest:
-    """What the replica keeps of one request."""
-
-    request_id: str
-    prompt: TextPrompt | None = None
-    detokenizer: IncrementalDetokenizer | None = None
-    has_credit: bool = True
-    closed: bool = False
-    submitted: bool = False
-    cached_tokens: int | None = None
-    output_tokens: int = 0
-    deciding: bool = False
-    calling: bool = False
-    held_back: str = ""
-    token_ids: list[int] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class TextOutput:
-    """What a step gave one request."""
-
-    request_id: str
-    output: TextPayload | ToolCallPayload | UsagePayload | HiddenStatesPayload | None
-    finished: bool
+from engine.text_request import (
+    TextOutput,
+    TextPrompt,
+    TextRequest,
+    answer_sampling,
+    decision_sampling,
+)
+from engine.tool_calls import parse_tool_call
 
 
 @dataclass(slots=True)
@@ -146,10 +85,10 @@ class TextReplica:
         request.token_ids.extend(payload.token_ids)
         if payload.undecided:
             request.deciding = True
-            self._submit(request, payload, _decision_sampling(payload))
+            self._submit(request, payload, decision_sampling(payload))
         else:
             request.calling = payload.calls is not None
-            self._submit(request, payload, self._sampling(request, payload))
+            self._answer(request, payload)
 
     def close_input(self, request_id: str) -> None:
         """Ends the input."""
@@ -180,20 +119,9 @@ class TextReplica:
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
         return [made for output in core_outputs for made in self._convert(output)]
 
-    def _sampling(self, request: TextRequest, prompt: TextPrompt) -> SamplingParams:
-        # A call is no matter of taste.
-        rule = prompt.calls if request.calling else None
+    def _answer(self, request: TextRequest, prompt: TextPrompt) -> None:
         room = self.settings.max_steps - len(prompt.token_ids)
-        return SamplingParams(
-            temperature=prompt.temperature if rule is None else 0.0,
-            top_p=prompt.top_p,
-            repetition_penalty=prompt.repetition_penalty if rule is None else 1.0,
-            max_tokens=min(prompt.max_tokens, room),
-            stop_token_ids=list(prompt.stop_token_ids),
-            structured_outputs=None if rule is None else _guided(rule),
-            skip_reading_prefix_cache=prompt.hidden_states,
-            output_kind=RequestOutputKind.DELTA,
-        )
+        self._submit(request, prompt, answer_sampling(request, prompt, room))
 
     def _submit(self, request: TextRequest, prompt: TextPrompt, sampling: SamplingParams) -> None:
         sampling.update_from_generation_config({}, self.tokenizer.eos_token_id)
@@ -263,7 +191,7 @@ class TextReplica:
         if output.finish_reason is not None:
             request.deciding = False
             request.calling = output.new_token_ids == [prompt.call_token]
-            self._submit(request, prompt, self._sampling(request, prompt))
+            self._answer(request, prompt)
         return []
 
     @staticmethod
@@ -312,19 +240,3 @@ class TextReplica:
     def close(self) -> None:
         """Frees the core."""
         self.core.shutdown()
-
-
-def _decision_sampling(prompt: TextPrompt) -> SamplingParams:
-    return SamplingParams(
-        temperature=0.0,
-        max_tokens=1,
-        logit_bias={prompt.call_token: prompt.call_bias},
-        output_kind=RequestOutputKind.DELTA,
-    )
-
-
-def _guided(rule: CallRule) -> StructuredOutputsParams:
-    parameters = StructuredOutputsParams(grammar=rule.grammar)
-    # Upstream's input processor, which is not used here, chooses the backend in this field.
-    parameters._backend = STRUCTURED_OUTPUT_BACKEND
-    return parameters

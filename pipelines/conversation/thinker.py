@@ -8,7 +8,7 @@ from typing import Any
 from transformers import PreTrainedTokenizerBase
 
 from engine import Chat, ChatMessage, Tool
-from engine.text_replica import TextPrompt
+from engine.text_request import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
 
 SYSTEM_PROMPT = (

@@ -9,7 +9,7 @@ from transformers import PretrainedConfig, Qwen2_5OmniConfig
 from engine import Chat, ChatMessage
 from engine.chunk import TextPayload
 from engine.multimodal import MediaItem
-from engine.text_replica import TextPrompt
+from engine.text_request import TextPrompt
 from pipelines.qwen2_5_omni.hearing import HeardSound, Hearing
 
 ARCHITECTURE = "Qwen2_5OmniModel"

@@ -6,7 +6,7 @@ import json
 
 from engine import Chat, ChatMessage, Tool
 from engine.multimodal import MediaItem
-from engine.text_replica import TextPrompt
+from engine.text_request import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
 from pipelines.qwen3_omni.hearing import HeardSound, Hearing
 
