@@ -84,13 +84,24 @@ def test_an_idle_server_sleeps_and_knows_the_date() -> None:
         assert running.printed_address.wait(60), running.text
         process = psutil.Process(running.process.pid)
         assert parsedate_to_datetime(httpx.get(f"{running.base_url}/health").headers["date"])
-        time.sleep(0.5)
-        before, waking = process.cpu_times(), process.num_ctx_switches().voluntary
-        time.sleep(2)
-        after = process.cpu_times()
-        assert after.user + after.system - before.user - before.system <= 0.03
-        # The event loop's lag is measured twice a second.
-        assert process.num_ctx_switches().voluntary - waking <= 10
+        # What ends later than the request, on a busy machine, is over by one of the next looks.
+        quiet = [_effort(process, seconds=2)]
+        while len(quiet) < 5 and not _sleeps(quiet[-1]):
+            quiet.append(_effort(process, seconds=2))
+        assert _sleeps(quiet[-1]), quiet
+
+
+def _effort(process: psutil.Process, seconds: float) -> tuple[float, int]:
+    """What a process does in a time: CPU seconds, and wake-ups of its event loop."""
+    before, waking = process.cpu_times(), process.num_ctx_switches().voluntary
+    time.sleep(seconds)
+    after, woken = process.cpu_times(), process.num_ctx_switches().voluntary
+    return after.user + after.system - before.user - before.system, woken - waking
+
+
+def _sleeps(effort: tuple[float, int]) -> bool:
+    """Whether two seconds were quiet; the event loop's lag is measured twice a second."""
+    return effort[0] <= 0.03 and effort[1] <= 10
 
 
 def test_an_idle_server_ends_well_at_once() -> None:

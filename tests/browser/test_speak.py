@@ -78,7 +78,7 @@ def test_stopping_silences_at_once_and_leaves_the_server_idle(
         loud = watched.seen(
             "reports.filter((report) => report.level > 0).map((report) => report.at)"
         )
-        assert max(loud) - pressed < 100
+        assert max(loud) - pressed < 250
         page.wait_for_timeout(300)
         assert watched.seen("reports.at(-1).level") == 0
         assert not humming.engine.live, "the server stopped too"

@@ -113,12 +113,12 @@ async def test_a_client_that_does_not_read_shows_as_time_without_credit(
             in_flight = "antiphon_stage_credits_in_use"
             assert _of(engine, in_flight, stage="voice") > 0
             assert _of(engine, in_flight, stage="steps") > 0
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.3)
             async for _ in stream:
                 pass
         stage = wanted.times.stages["voice"]
-        assert 0.09 < stage.held < 5
-        assert stage.starved < 0.05
+        assert stage.held > 0.29
+        assert stage.starved < stage.held / 2, "what it waits for is credit"
         stall = "antiphon_stage_credit_stall_seconds_total"
         assert _of(engine, stall, stage="voice") == pytest.approx(stage.held)
         await until_idle(engine)

@@ -189,10 +189,13 @@ async def test_sound_comes_without_gaps(
 ) -> None:
     async with calling(hearing.websocket_url, audio={"format": audio_format}) as call:
         began = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() - began < 1.5:
+        sent = 0.0
+        while sent < 1.4:
             await call.get()
-        sent = sum(lasts for _, lasts in call.sound()) * 48_000 / bytes_per_second
-        assert 1.1 < sent < 1.8, "between answers there is silence, as long as the time that passes"
+            sent = sum(lasts for _, lasts in call.sound()) * 48_000 / bytes_per_second
+        took = asyncio.get_running_loop().time() - began
+        # A machine that stops for a moment lets it come late, and never early.
+        assert sent - 0.4 < took < sent + 1.0, "silence lasts as long as the time that passes"
 
 
 async def test_sixteen_kilohertz_are_understood(hearing: Serving) -> None:

@@ -102,7 +102,7 @@ async def test_a_turn_ends_although_the_client_falls_silent(hearing: Serving, ki
         question = synthesized(QUESTION)
         last_word = int(np.flatnonzero(np.abs(question) > 0.05)[-1])
         await speak(talk, pcm(silence(0.5)) + pcm(question[:last_word]))
-        stopped = await talk.until("input_audio_buffer.speech_stopped", 4)
+        stopped = await talk.until("input_audio_buffer.speech_stopped", 15)
         done = await talk.until("response.done", 20)
         assert "weather" in done["response"]["output"][0]["content"][0]["transcript"].lower()
         # What comes later is heard as what it is.
