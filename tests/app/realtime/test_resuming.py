@@ -176,12 +176,15 @@ async def test_an_old_socket_can_change_nothing(slow: Serving) -> None:
 
 
 async def talk_on(talk: Talk) -> None:
+    # Who does not read would not see that the server says goodbye.
+    reading = asyncio.create_task(talk.rest(60.0))
     try:
         while True:
             await talk.say("from the old one")
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.01)
     except websockets.ConnectionClosed:
         pass
+    await asyncio.gather(reading, return_exceptions=True)
 
 
 async def drain(talk: Talk) -> None:
