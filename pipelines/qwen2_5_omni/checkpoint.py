@@ -147,7 +147,7 @@ def check_weights(folder: Path) -> None:
         ConfigurationError: Weights are missing, unknown or of another shape; they are named.
     """
     config = load_config(folder)
-    if getattr(config, "quantization_config", None) is not None:
+    if config.to_dict().get("quantization_config") is not None:
         return
     with torch.device("meta"):
         model = Qwen2_5OmniForConditionalGeneration(config)
