@@ -57,11 +57,10 @@ class TextReplica:
             self.hidden_states = executor.collective_rpc("hidden_state_store")[0]
 
     def add(self, request_id: str, parameters: SpeechParameters) -> None:
-        """Opens a request; how it is to be spoken does not matter here."""
-        del parameters
+        """Opens a request; of how it is to be spoken only the seed matters here."""
         if request_id in self.requests:
             raise ValueError(f"Request {request_id!r} is open already.")
-        self.requests[request_id] = TextRequest(request_id)
+        self.requests[request_id] = TextRequest(request_id, seed=parameters.seed)
 
     def wants_input(self, request_id: str) -> bool:
         """Whether the request's prompt or its end has not come yet."""

@@ -59,6 +59,7 @@ class TextRequest:
     """What the replica keeps of one request."""
 
     request_id: str
+    seed: int | None = None
     prompt: TextPrompt | None = None
     detokenizer: IncrementalDetokenizer | None = None
     has_credit: bool = True
@@ -95,6 +96,7 @@ def answer_sampling(request: TextRequest, prompt: TextPrompt, room: int) -> Samp
         temperature=prompt.temperature if rule is None else 0.0,
         top_p=prompt.top_p,
         repetition_penalty=prompt.repetition_penalty if rule is None else 1.0,
+        seed=request.seed,
         max_tokens=min(prompt.max_tokens, room),
         stop_token_ids=list(prompt.stop_token_ids),
         structured_outputs=None if rule is None else _guided(rule),
