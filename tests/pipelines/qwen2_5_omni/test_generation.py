@@ -16,20 +16,17 @@ import torch
 import yaml
 from transformers import AutoProcessor, Qwen2_5OmniForConditionalGeneration
 
-from engine import AudioPayload, Chat, ChatMessage, OmniRequest, SpeechParameters, TextInput
-from engine.autoregressive import AutoregressiveReplica
+from engine import Chat, ChatMessage, OmniRequest, SpeechParameters, TextInput
 from engine.chunk import TextPayload
 from engine.engine import AsyncOmniEngine
 from engine.request import AudioContent
-from engine.text_replica import TextReplica
-from pipelines.qwen2_5_omni import sampling, thinker
-from pipelines.qwen2_5_omni.pipeline import PIPELINE
-from tests.toys import assert_empty, collect, sound
+from pipelines.qwen2_5_omni import thinker
+from tests.pipelines.qwen2_5_omni.overhearing import MOST_CODES, Overheard, running, samples_of
+from tests.toys import assert_empty, collect
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ANSWER_TOKENS = 12
-MOST_CODES = 40
 
 DEPLOYMENT: dict[str, Any] = {
     "stages": {
@@ -72,40 +69,6 @@ def conversations() -> list[tuple[ChatMessage, ...]]:
     return [(system, message) for message in said]
 
 
-class Overheard:
-    """What the engine's stages made, by request."""
-
-    def __init__(self) -> None:
-        self.tokens: dict[str, list[int]] = {}
-        self.codes: dict[str, list[int]] = {}
-
-    def listen(self, stack: contextlib.ExitStack) -> None:
-        converted, stepped = TextReplica._convert, AutoregressiveReplica._convert
-
-        def of_text(replica: TextReplica, output: Any) -> Any:
-            self.tokens.setdefault(output.request_id, []).extend(output.new_token_ids)
-            return converted(replica, output)
-
-        def of_steps(replica: AutoregressiveReplica, output: Any) -> Any:
-            made = stepped(replica, output)
-            if made.output is not None:
-                codes = self.codes.setdefault(output.request_id, [])
-                codes.append(int(made.output.codes[0]))
-            return made
-
-        stack.enter_context(mock.patch.object(TextReplica, "_convert", of_text))
-        stack.enter_context(mock.patch.object(AutoregressiveReplica, "_convert", of_steps))
-
-
-@pytest.fixture(scope="module")
-def overheard() -> Any:
-    heard = Overheard()
-    with contextlib.ExitStack() as stack:
-        heard.listen(stack)
-        stack.enter_context(mock.patch.object(sampling, "MOST_CODES", MOST_CODES))
-        yield heard
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def engine(
     overheard: Overheard, checkpoint: Path, tmp_path_factory: pytest.TempPathFactory
@@ -113,18 +76,8 @@ async def engine(
     folder = tmp_path_factory.mktemp("engine")
     deploy = folder / "deploy.yaml"
     deploy.write_text(yaml.safe_dump(DEPLOYMENT))
-    with mock.patch("engine.engine.load_pipeline", return_value=PIPELINE):
-        engine = await AsyncOmniEngine.start(
-            pipeline=PIPELINE.name,
-            model=str(checkpoint),
-            deploy=deploy,
-            cache_folder=folder,
-            compile_ahead=False,
-        )
-    try:
+    async with running(checkpoint, folder, deploy) as engine:
         yield engine
-    finally:
-        await engine.close()
 
 
 class Expected:
@@ -193,10 +146,6 @@ def ask(name: str, index: int, messages: tuple[ChatMessage, ...]) -> OmniRequest
         route="chat",
         chat=Chat(messages, max_tokens=ANSWER_TOKENS),
     )
-
-
-def samples_of(chunks: list[Any]) -> np.ndarray:
-    return sound([chunk for chunk in chunks if isinstance(chunk.payload, AudioPayload)])
 
 
 def assert_equal(overheard: Overheard, name: str, chunks: list[Any], wanted: Any) -> None:
