@@ -27,13 +27,13 @@ class ReadingAhead:
         """Reads nothing yet."""
         self._engine = engine
         self._task: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
 
     @property
     def allowed(self) -> bool:
         """Whether the engine has nothing else to do than to read for this session."""
         health = self._engine.health()
-        reading = self._task is not None and not self._task.done()
-        return health.ready and health.running <= reading and not health.waiting
+        return health.ready and health.running <= len(self._tasks) and not health.waiting
 
     def begin(self, request: OmniRequest) -> None:
         """Begins to read what a request would answer; what was read before does not matter now."""
@@ -41,6 +41,9 @@ class ReadingAhead:
         assert request.chat is not None
         one_token = replace(request, chat=replace(request.chat, max_tokens=1))
         self._task = asyncio.create_task(self._read(one_token), name="reading ahead")
+        # One that was stopped is not over until the engine has let go of it.
+        self._tasks.add(self._task)
+        self._task.add_done_callback(self._tasks.discard)
 
     def stop(self) -> None:
         """Stops: the turn goes on, or its answer is asked for."""
@@ -50,8 +53,7 @@ class ReadingAhead:
     async def join(self) -> None:
         """Stops, and waits until the engine has let go."""
         self.stop()
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def _read(self, request: OmniRequest) -> None:
         try:
