@@ -1,4 +1,4 @@
-"""What lies in a checkpoint's folder: configuration, speakers, and Token2Wav's weights.
+"""What lies in a checkpoint's folder: configuration, speakers, and the parts of Token2Wav.
 
 The layout is that of the published checkpoints: one folder with the weights of all stages in
 safetensors shards under the prefixes `thinker.`, `talker.` and `token2wav.`, and the speakers in
@@ -7,29 +7,25 @@ safetensors shards under the prefixes `thinker.`, `talker.` and `token2wav.`, an
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
 from torch import nn
-from transformers import (
-    Qwen2_5OmniConfig,
-    Qwen2_5OmniForConditionalGeneration,
-    Qwen2_5OmniToken2WavModel,
+from transformers import Qwen2_5OmniConfig, Qwen2_5OmniForConditionalGeneration
+from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import (
+    Qwen2_5OmniToken2WavBigVGANModel,
+    Qwen2_5OmniToken2WavDiTModel,
 )
 
 from engine import ConfigurationError
+from pipelines.qwen.files import read_json
+from pipelines.qwen.weights import load_module, require_module
 
-TOKEN2WAV = "token2wav."
+DENOISER = "token2wav.code2wav_dit_model."
+VOCODER = "token2wav.code2wav_bigvgan_model."
 SPEAKER_FILE = "spk_dict.pt"
-INDEX_FILE = "model.safetensors.index.json"
-SINGLE_FILE = "model.safetensors"
-MOST_NAMES = 4
-"""Weights that an error names one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +50,7 @@ def load_config(folder: Path) -> Any:
         ConfigurationError: The folder holds another model, or one that cannot speak.
     """
     path = folder / "config.json"
-    if not path.is_file():
-        raise ConfigurationError(f"{folder} holds no config.json; it is no checkpoint's folder.")
-    kind = json.loads(path.read_text("utf-8")).get("model_type")
+    kind = read_json(path).get("model_type")
     if kind != Qwen2_5OmniConfig.model_type:
         raise ConfigurationError(
             f"{path}: model_type is {kind!r}; this pipeline takes {Qwen2_5OmniConfig.model_type!r}."
@@ -99,42 +93,25 @@ def _speaker(path: Path, name: str, entry: dict[str, Any], dit: Any) -> Speaker:
     return Speaker(int(entry["bos_token"]), conditioning, reference)
 
 
-def shards(folder: Path) -> list[Path]:
-    """The safetensors files of a checkpoint.
-
-    Raises:
-        ConfigurationError: There are none, or one that the index names is not there.
-    """
-    index = folder / INDEX_FILE
-    if index.is_file():
-        names = sorted(set(json.loads(index.read_text("utf-8"))["weight_map"].values()))
-    else:
-        names = [SINGLE_FILE]
-    for name in names:
-        if not (folder / name).is_file():
-            raise ConfigurationError(
-                f"{folder} holds no {name}; the checkpoint is incomplete, fetch it again."
-            )
-    return [folder / name for name in names]
-
-
-def weights(folder: Path, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
-    """The checkpoint's weights under a prefix, without it."""
-    for path in shards(folder):
-        with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 (it is no mapping)
-                if name.startswith(prefix):
-                    yield name.removeprefix(prefix), file.get_tensor(name)
-
-
-def load_token2wav(folder: Path, device: str = "cpu") -> Qwen2_5OmniToken2WavModel:
-    """The reference's modules of Token2Wav with the checkpoint's weights, in float32.
+def load_denoiser(folder: Path, device: str = "cpu") -> Qwen2_5OmniToken2WavDiTModel:
+    """The reference's flow-matching transformer with the checkpoint's weights, in float32.
 
     Raises:
         ConfigurationError: Weights are missing, unknown or of another shape; they are named.
     """
-    model = Qwen2_5OmniToken2WavModel(load_config(folder).token2wav_config)
-    load_exactly(model, dict(weights(folder, TOKEN2WAV)), f"{folder}, {TOKEN2WAV}*")
+    model = Qwen2_5OmniToken2WavDiTModel(load_config(folder).token2wav_config.dit_config)
+    load_module(model, folder, DENOISER)
+    return model.float().eval().requires_grad_(False).to(device)
+
+
+def load_vocoder(folder: Path, device: str = "cpu") -> Qwen2_5OmniToken2WavBigVGANModel:
+    """The reference's BigVGAN with the checkpoint's weights, in float32.
+
+    Raises:
+        ConfigurationError: Weights are missing, unknown or of another shape; they are named.
+    """
+    model = Qwen2_5OmniToken2WavBigVGANModel(load_config(folder).token2wav_config.bigvgan_config)
+    load_module(model, folder, VOCODER)
     return model.float().eval().requires_grad_(False).to(device)
 
 
@@ -146,57 +123,8 @@ def check_weights(folder: Path) -> None:
     Raises:
         ConfigurationError: Weights are missing, unknown or of another shape; they are named.
     """
-    config = load_config(folder)
-    if config.to_dict().get("quantization_config") is not None:
+    if read_json(folder / "config.json").get("quantization_config") is not None:
         return
     with torch.device("meta"):
-        model = Qwen2_5OmniForConditionalGeneration(config)
-    found: dict[str, tuple[int, ...]] = {}
-    for path in shards(folder):
-        with safe_open(path, framework="pt") as file:
-            found |= {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-    _compare(model, found, str(folder))
-
-
-def load_exactly(module: nn.Module, given: dict[str, torch.Tensor], source: str) -> None:
-    """Loads a module's weights: all of the checkpoint's are used, and none is missing.
-
-    Buffers that the module computes itself may be in the checkpoint and are left out.
-
-    Raises:
-        ConfigurationError: Weights are missing, unknown or of another shape; they are named.
-    """
-    shapes = {name: tuple(tensor.shape) for name, tensor in given.items()}
-    used = _compare(module, shapes, source)
-    module.load_state_dict({name: given[name] for name in used})
-
-
-def _compare(module: nn.Module, found: dict[str, tuple[int, ...]], source: str) -> set[str]:
-    """The names of the weights that a module takes, if they are all there and no others."""
-    wanted = {name: tuple(tensor.shape) for name, tensor in module.state_dict().items()}
-    computed = {name for name, _ in module.named_buffers()} - set(wanted)
-    given = {name: shape for name, shape in found.items() if name not in computed}
-    faults = [
-        _named("missing", sorted(set(wanted) - set(given))),
-        _named("unknown", sorted(set(given) - set(wanted))),
-        _named(
-            "of another shape",
-            [
-                f"{name} ({given[name]} instead of {wanted[name]})"
-                for name in sorted(set(given) & set(wanted))
-                if given[name] != wanted[name]
-            ],
-        ),
-    ]
-    if any(faults):
-        told = "; ".join(filter(None, faults))
-        raise ConfigurationError(f"The weights {source} do not fit config.json: {told}.")
-    return set(wanted)
-
-
-def _named(fault: str, names: list[str]) -> str:
-    if not names:
-        return ""
-    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
-    verb = "is" if len(names) == 1 else "are"
-    return f"{len(names)} {verb} {fault}: {', '.join(names[:MOST_NAMES])}{more}"
+        model: nn.Module = Qwen2_5OmniForConditionalGeneration(load_config(folder))
+    require_module(model, folder)

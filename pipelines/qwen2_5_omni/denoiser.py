@@ -16,7 +16,6 @@ from typing import cast
 import torch
 from torch import nn
 from torch.nn import functional
-from transformers import Qwen2_5OmniToken2WavModel
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import (
     DiTDecoderLayer,
     Qwen2_5OmniToken2WavDiTModel,
@@ -75,9 +74,9 @@ class Denoiser:
         codes: Codes that have an embedding.
     """
 
-    def __init__(self, model: Qwen2_5OmniToken2WavModel, settings: FlowSettings) -> None:
+    def __init__(self, model: Qwen2_5OmniToken2WavDiTModel, settings: FlowSettings) -> None:
         """Prepares what depends on the time and on the codes alone."""
-        self._model: Qwen2_5OmniToken2WavDiTModel = model.code2wav_dit_model
+        self._model = model
         config = self._model.config
         self._settings = settings
         self._config = config

@@ -79,10 +79,11 @@ def resolve(model: str | None, cache: Path) -> Models:
             f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
             "of the hub, with --model."
         )
-    from pipelines.qwen2_5_omni.checkpoint import load_speakers, shards
+    from pipelines.qwen.weights import weight_files
+    from pipelines.qwen2_5_omni.checkpoint import load_speakers
 
     folder = locate(Catalogue.installed(cache), model)
-    shards(folder)
+    weight_files(folder)
     load_speakers(folder)
     return dict.fromkeys(("thinker", "talker", "denoiser", "vocoder"), folder)
 
@@ -184,7 +185,7 @@ def build_denoiser(folder: Path, deployment: StageDeployment) -> Replica:
     """One batched flow-matching transformer."""
     from engine.device import require_torch_device
     from engine.diffusion import DiffusionReplica
-    from pipelines.qwen2_5_omni.checkpoint import load_speakers, load_token2wav
+    from pipelines.qwen2_5_omni.checkpoint import load_denoiser, load_speakers
     from pipelines.qwen2_5_omni.denoiser import Denoiser
     from pipelines.qwen2_5_omni.flow import FlowSettings
     from pipelines.qwen2_5_omni.token2mel import Token2Mel
@@ -192,7 +193,7 @@ def build_denoiser(folder: Path, deployment: StageDeployment) -> Replica:
     require_torch_device(deployment.device)
     diffusion = deployment.diffusion
     settings = FlowSettings() if diffusion.steps is None else FlowSettings(diffusion.steps + 1)
-    denoiser = Denoiser(load_token2wav(folder, deployment.device), settings)
+    denoiser = Denoiser(load_denoiser(folder, deployment.device), settings)
     compares = diffusion.cache is not None
     module = Token2Mel(denoiser, load_speakers(folder), settings, compares=compares)
     return DiffusionReplica.of(module, deployment)
@@ -202,11 +203,11 @@ def build_vocoder(folder: Path, deployment: StageDeployment) -> Replica:
     """One batched BigVGAN."""
     from engine.device import require_torch_device
     from engine.generation import GenerationReplica
-    from pipelines.qwen2_5_omni.checkpoint import load_token2wav
+    from pipelines.qwen2_5_omni.checkpoint import load_vocoder
     from pipelines.qwen2_5_omni.vocoder import Vocoder
 
     require_torch_device(deployment.device)
-    return GenerationReplica.of(Vocoder(load_token2wav(folder, deployment.device)), deployment)
+    return GenerationReplica.of(Vocoder(load_vocoder(folder, deployment.device)), deployment)
 
 
 @functools.cache

@@ -10,13 +10,15 @@ import numpy as np
 from safetensors import safe_open
 
 from engine import ConfigurationError
+from pipelines.qwen.weights import weight_files
 from pipelines.qwen2_5_omni.adapters import Rows, TalkerTokens
-from pipelines.qwen2_5_omni.checkpoint import load_config, load_speakers, shards
+from pipelines.qwen2_5_omni.checkpoint import load_config, load_speakers
 
 EMBEDDING = "thinker.model.embed_tokens.weight"
 MESSAGE_BEGIN, MESSAGE_END = "<|im_start|>", "<|im_end|>"
 
 
+@functools.cache
 def end_tokens(folder: Path) -> tuple[int, int]:
     """The Talker's tokens that end speech."""
     talker = load_config(folder).talker_config
@@ -56,7 +58,7 @@ def _embeddings(folder: Path, ids: tuple[int, ...]) -> Rows:
     Raises:
         ConfigurationError: The checkpoint has none.
     """
-    for path in shards(folder):
+    for path in weight_files(folder):
         with safe_open(path, framework="pt") as file:
             if EMBEDDING in file.keys():  # noqa: SIM118 (it is no mapping)
                 table = file.get_slice(EMBEDDING)

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 from torch.nn import functional
-from transformers import Qwen2_5OmniBigVGANConfig, Qwen2_5OmniToken2WavModel
+from transformers import Qwen2_5OmniBigVGANConfig
+from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniToken2WavBigVGANModel
 
 from engine.generation import GenerationItem
 from engine.request import SpeechParameters
@@ -72,9 +73,9 @@ class Vocoder:
 
     sample_rate = SAMPLE_RATE
 
-    def __init__(self, model: Qwen2_5OmniToken2WavModel) -> None:
-        """Takes the reference's modules."""
-        self._model = model.code2wav_bigvgan_model
+    def __init__(self, model: Qwen2_5OmniToken2WavBigVGANModel) -> None:
+        """Takes the reference's module."""
+        self._model = model
         self._device = self._model.conv_pre.weight.device
         self.context = context_frames(self._model.config)
         self.unit_samples = int(np.prod(self._model.config.upsample_rates))

@@ -15,9 +15,9 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
 
 from engine import SpeechParameters
 from engine.generation import GenerationItem
+from pipelines.qwen.weights import load_module
 from pipelines.qwen3_omni.decoder import Decoder, DecoderStep, decoder_sizes
 from pipelines.qwen3_omni.model_configuration import part
-from pipelines.qwen3_tts.checkpoint import load_module
 
 SAMPLE_RATE = 24_000
 """The checkpoints do not say it; the model's authors do."""

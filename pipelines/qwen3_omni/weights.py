@@ -13,8 +13,8 @@ import torch
 from torch import nn
 from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeForConditionalGeneration
 
-from pipelines.qwen3_tts.checkpoint import require_weights, weight_shapes
-from pipelines.qwen3_tts.configuration import read_json
+from pipelines.qwen.files import read_json
+from pipelines.qwen.weights import require_weights, weight_shapes
 
 Shapes = dict[str, tuple[int, ...]]
 

@@ -12,7 +12,8 @@ from torch import nn
 
 from engine import SpeechParameters
 from engine.generation import GenerationItem
-from pipelines.qwen3_tts.checkpoint import load_module
+from pipelines.qwen.files import read_json
+from pipelines.qwen.weights import load_module
 from pipelines.qwen3_tts.codec import (
     CausalConvolution,
     CausalUpsampling,
@@ -24,7 +25,6 @@ from pipelines.qwen3_tts.codec import (
 )
 from pipelines.qwen3_tts.codec_state import StateLayout, StreamStep
 from pipelines.qwen3_tts.codec_transformer import CodecTransformer
-from pipelines.qwen3_tts.configuration import read_json
 
 
 @dataclass(slots=True)

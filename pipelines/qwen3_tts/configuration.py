@@ -6,7 +6,6 @@ may stand under `rope_scaling` or `rope_parameters`. Only the standard library i
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from engine import ConfigurationError
+from pipelines.qwen.files import read_json
 
 MODEL_TYPE = "qwen3_tts"
 TOKENIZER_TYPE = "qwen3_tts_tokenizer_12hz"
@@ -96,21 +96,6 @@ class Checkpoint:
     def spoken_languages(self) -> list[str]:
         """Languages that a client may name; dialects come with their speakers."""
         return [name for name in self.languages if "dialect" not in name]
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object from a file of a checkpoint.
-
-    Raises:
-        ConfigurationError: It is not there or is no JSON object.
-    """
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"The checkpoint's {path} cannot be read: {error}.") from error
-    if not isinstance(values, dict):
-        raise ConfigurationError(f"The checkpoint's {path} is no JSON object.")
-    return values
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:

@@ -26,12 +26,12 @@ from engine.pipeline_config import (
     StageConfig,
     StageKind,
 )
+from pipelines.qwen.files import read_json
 from pipelines.qwen3_tts.configuration import (
     CODEC_FOLDER,
     Checkpoint,
     Variant,
     read_checkpoint,
-    read_json,
 )
 from pipelines.qwen3_tts.hub import fetch
 from pipelines.qwen3_tts.voices import (

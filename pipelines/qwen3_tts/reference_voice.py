@@ -11,8 +11,9 @@ import torch
 from transformers import MimiConfig, MimiModel, PreTrainedTokenizerFast
 from transformers.models.mimi.modeling_mimi import MimiEncoderOutput
 
-from pipelines.qwen3_tts.checkpoint import load_module
-from pipelines.qwen3_tts.configuration import CODEC_FOLDER, read_json
+from pipelines.qwen.files import read_json
+from pipelines.qwen.weights import load_module
+from pipelines.qwen3_tts.configuration import CODEC_FOLDER
 from pipelines.qwen3_tts.reference_audio import read_reference
 from pipelines.qwen3_tts.rows import VoicePrompt
 from pipelines.qwen3_tts.speaker_encoder import (

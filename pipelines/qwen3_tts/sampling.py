@@ -8,7 +8,7 @@ from typing import Any
 
 from engine import SpeechParameters
 from engine.step_sampling import CodeSampling, StepSampling
-from pipelines.qwen3_tts.configuration import read_json
+from pipelines.qwen.files import read_json
 
 DEFAULTS: dict[str, Any] = {
     "do_sample": True,

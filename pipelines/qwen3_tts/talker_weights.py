@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipelines.qwen3_tts.checkpoint import require_weights, weight_shapes
-from pipelines.qwen3_tts.configuration import read_json
+from pipelines.qwen.files import read_json
+from pipelines.qwen.weights import require_weights, weight_shapes
 from pipelines.qwen3_tts.model_configuration import (
     Qwen3TTSConfig,
     Qwen3TTSPredictorConfig,

@@ -21,7 +21,7 @@ from engine.deploy_config import (
 from engine.diffusion import DiffusionReplica
 from engine.diffusion_module import DiffusionInput
 from engine.generation import GenerationReplica
-from pipelines.qwen2_5_omni.checkpoint import load_speakers, load_token2wav
+from pipelines.qwen2_5_omni.checkpoint import load_denoiser, load_speakers, load_vocoder
 from pipelines.qwen2_5_omni.denoiser import Denoiser
 from pipelines.qwen2_5_omni.flow import FlowSettings, receptive_blocks
 from pipelines.qwen2_5_omni.token2mel import Token2Mel
@@ -40,13 +40,13 @@ SHORT = FlowSettings(time_points=2)
 @pytest.fixture(scope="module")
 def modules(checkpoint: Path) -> Any:
     torch.set_num_threads(1)
-    return load_token2wav(checkpoint), load_speakers(checkpoint)
+    return load_denoiser(checkpoint), load_speakers(checkpoint), load_vocoder(checkpoint)
 
 
 def token2mel(
     modules: Any, diffusion: DiffusionDeployment, settings: FlowSettings | None = None
 ) -> DiffusionReplica:
-    model, speakers = modules
+    model, speakers, _ = modules
     settings = settings or FlowSettings()
     module = Token2Mel(
         Denoiser(model, settings), speakers, settings, compares=diffusion.cache is not None
@@ -57,7 +57,7 @@ def token2mel(
 def vocoder(modules: Any, first: int = 8, maximum: int = 96) -> GenerationReplica:
     chunk = ChunkDeployment(first_units=first, maximum_units=maximum)
     deployment = StageDeployment(input_limit=1024, chunk=chunk)
-    return GenerationReplica.of(Vocoder(modules[0]), deployment)
+    return GenerationReplica.of(Vocoder(modules[2]), deployment)
 
 
 def make_codes(length: int, seed: int) -> np.ndarray:
@@ -233,7 +233,7 @@ def test_invariant_09_the_vocoder_streams_what_it_decodes_at_once(
 
 def test_the_vocoder_needs_no_less_context_than_it_takes(modules: Any) -> None:
     """A frame's influence ends within the context, and not long before it."""
-    module = Vocoder(modules[0])
+    module = Vocoder(modules[2])
     frames = torch.zeros(3 * module.context, 16)
     other = frames.clone()
     other[module.context + module.context // 2] += 5.0

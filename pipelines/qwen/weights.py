@@ -11,7 +11,7 @@ from safetensors import safe_open
 from torch import nn
 
 from engine import ConfigurationError
-from pipelines.qwen3_tts.configuration import read_json
+from pipelines.qwen.files import read_json
 
 INDEX = "model.safetensors.index.json"
 NAMED = 5
@@ -92,21 +92,35 @@ def _named(names: list[str]) -> str:
     return f"{', '.join(names[:NAMED])}{more} {'are' if len(names) > 1 else 'is'}"
 
 
+def require_module(module: nn.Module, folder: Path, prefix: str = "") -> None:
+    """Compares a folder's weights under a prefix with those that a module has.
+
+    Buffers that the module computes itself may be in the checkpoint and are not looked at.
+
+    Raises:
+        ConfigurationError: A file is missing or damaged; a weight is missing, not used, or has
+            another shape.
+    """
+    wanted = {prefix + name: tuple(value.shape) for name, value in module.state_dict().items()}
+    computed = {prefix + name for name, _ in module.named_buffers()} - set(wanted)
+    found = {
+        name: shape
+        for name, shape in weight_shapes(folder).items()
+        if name.startswith(prefix) and name not in computed
+    }
+    require_weights(folder, found, wanted)
+
+
 def load_module(module: nn.Module, folder: Path, prefix: str) -> None:
     """Loads every weight of a module, and every one under the prefix, from a folder.
 
     Raises:
-        ConfigurationError: A file or weight is missing or wrong.
+        ConfigurationError: A file or weight is missing or wrong; it is named.
     """
+    require_module(module, folder, prefix)
     wanted = module.state_dict()
-    found = {
-        name.removeprefix(prefix): shape
-        for name, shape in weight_shapes(folder).items()
-        if name.startswith(prefix)
-    }
-    require_weights(folder, found, {name: tuple(value.shape) for name, value in wanted.items()})
     for path in weight_files(folder):
         with safe_open(path, framework="pt") as file:
             for name in file.keys():  # noqa: SIM118 - it is no mapping
-                if name.startswith(prefix):
+                if name.startswith(prefix) and name.removeprefix(prefix) in wanted:
                     wanted[name.removeprefix(prefix)].copy_(file.get_tensor(name))

@@ -1,0 +1,1 @@
+"""What the pipelines for Qwen's checkpoints share."""
