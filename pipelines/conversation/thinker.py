@@ -10,6 +10,7 @@ from transformers import PreTrainedTokenizerBase
 from engine import Chat, ChatMessage, Tool
 from engine.text_request import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
+from pipelines.control_tokens import encode_rendered
 
 SYSTEM_PROMPT = (
     "You are Lark, a helpful and friendly voice assistant. Answer in one or two short sentences."
@@ -78,10 +79,7 @@ class ChatToPrompt:
         if chat is None:
             return None
         calls = call_rule(chat)
-        prompt = self._tokenizer.apply_chat_template(
-            rendered_messages(chat), add_generation_prompt=True, tokenize=False
-        )
-        token_ids = self._tokenizer.encode(str(prompt), add_special_tokens=False)
+        token_ids = encode_rendered(self._tokenizer, rendered_messages(chat), self._render)
         temperature = TEMPERATURE if chat.temperature is None else chat.temperature
         return TextPrompt(
             token_ids=tuple(token_ids),
@@ -94,13 +92,19 @@ class ChatToPrompt:
             call_bias=CALL_BIAS,
         )
 
+    def _render(self, messages: list[dict[str, Any]]) -> str:
+        prompt = self._tokenizer.apply_chat_template(
+            messages, add_generation_prompt=True, tokenize=False
+        )
+        return str(prompt)
+
     @property
     def finished(self) -> bool:
         """Whether the input ended and the prompt was given."""
         return self._closed and self._chat is None
 
 
-def rendered_messages(chat: Chat) -> list[dict[str, str]]:
+def rendered_messages(chat: Chat) -> list[dict[str, object]]:
     """The messages as the chat template takes them, tools described in the system message."""
     messages = list(chat.messages)
     described = bool(chat.tools) and chat.tool_choice != "none"

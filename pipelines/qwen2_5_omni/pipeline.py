@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from engine.adapter import Adapter
     from engine.deploy_config import StageDeployment
     from engine.stage import Replica
-    from pipelines.qwen2_5_omni.hearing import Hearing
+    from pipelines.qwen.hearing import Hearing
 
 FOLDER = Path(__file__).parent
 NAME = "qwen2_5_omni"
@@ -116,8 +116,9 @@ def check(parameters: SpeechParameters) -> None:
         raise InvalidRequestError(
             "speed", "This model speaks at its own pace; leave speed out, or ask for it in words."
         )
-    for name in ("reference_audio", "reference_text"):
-        if (parameters.reference_audio or parameters.reference_text) is not None:
+    given = {"ref_audio": parameters.reference_audio, "ref_text": parameters.reference_text}
+    for name, value in given.items():
+        if value is not None:
             raise InvalidRequestError(name, "This model has its own voices and clones none.")
 
 
@@ -211,18 +212,22 @@ def build_vocoder(folder: Path, deployment: StageDeployment) -> Replica:
 
 
 @functools.cache
-def _hearing(folder: Path) -> Hearing:
-    from pipelines.qwen2_5_omni.hearing import Hearing
+def hearing_of(folder: Path) -> Hearing:
+    """What hears for a checkpoint, loaded once."""
+    from transformers import Qwen2_5OmniProcessor
 
-    return Hearing(folder)
+    from pipelines.qwen.hearing import Hearing
+
+    return Hearing(folder, Qwen2_5OmniProcessor, cuts=True)
 
 
 def chat_to_prompt(models: Models, parameters: SpeechParameters, *, speaks: bool) -> Adapter:
     """The adapter of a conversation into the Thinker."""
     del parameters
-    from pipelines.qwen2_5_omni.thinker import ChatToPrompt
+    from pipelines.qwen.prompts import ChatToPrompt
+    from pipelines.qwen2_5_omni.thinker import SYSTEM_PROMPT
 
-    return ChatToPrompt(_hearing(models["thinker"]), speaks=speaks)
+    return ChatToPrompt(hearing_of(models["thinker"]), speaks=speaks, system=SYSTEM_PROMPT)
 
 
 def text_to_prompt(models: Models, parameters: SpeechParameters) -> Adapter:
@@ -230,7 +235,7 @@ def text_to_prompt(models: Models, parameters: SpeechParameters) -> Adapter:
     del parameters
     from pipelines.qwen2_5_omni.thinker import TextToPrompt
 
-    return TextToPrompt(_hearing(models["thinker"]))
+    return TextToPrompt(hearing_of(models["thinker"]))
 
 
 def states_to_rows(models: Models, parameters: SpeechParameters, *, replied: bool) -> Adapter:

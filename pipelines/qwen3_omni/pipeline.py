@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from engine.adapter import Adapter
     from engine.deploy_config import StageDeployment
     from engine.stage import Replica
-    from pipelines.qwen3_omni.hearing import Hearing
+    from pipelines.qwen.hearing import Hearing
 
 FOLDER = Path(__file__).parent
 NAME = "qwen3_omni"
@@ -204,26 +204,29 @@ def build_code2wav(folder: Path, deployment: StageDeployment) -> Replica:
 
 
 @functools.cache
-def _hearing(folder: Path) -> Hearing:
-    from pipelines.qwen3_omni.hearing import Hearing
+def hearing_of(folder: Path) -> Hearing:
+    """What hears for a checkpoint, loaded once."""
+    from transformers import Qwen3OmniMoeProcessor
 
-    return Hearing(folder)
+    from pipelines.qwen.hearing import Hearing
+
+    return Hearing(folder, Qwen3OmniMoeProcessor, cuts=False)
 
 
 def chat_to_prompt(models: Models, parameters: SpeechParameters) -> Adapter:
     """The adapter into a Thinker whose answer is spoken."""
     del parameters
-    from pipelines.qwen3_omni.thinker import ChatToPrompt
+    from pipelines.qwen.prompts import ChatToPrompt
 
-    return ChatToPrompt(_hearing(models["thinker"]), speaks=True)
+    return ChatToPrompt(hearing_of(models["thinker"]), speaks=True)
 
 
 def chat_to_written_prompt(models: Models, parameters: SpeechParameters) -> Adapter:
     """The adapter into a Thinker whose answer is only read."""
     del parameters
-    from pipelines.qwen3_omni.thinker import ChatToPrompt
+    from pipelines.qwen.prompts import ChatToPrompt
 
-    return ChatToPrompt(_hearing(models["thinker"]), speaks=False)
+    return ChatToPrompt(hearing_of(models["thinker"]), speaks=False)
 
 
 def states_to_rows(models: Models, parameters: SpeechParameters) -> Adapter:

@@ -20,7 +20,7 @@ from engine import Chat, ChatMessage, OmniRequest, SpeechParameters, TextInput
 from engine.chunk import TextPayload
 from engine.engine import AsyncOmniEngine
 from engine.request import AudioContent
-from pipelines.qwen2_5_omni import thinker
+from pipelines.qwen import prompts
 from tests.pipelines.qwen2_5_omni.overhearing import MOST_CODES, Overheard, running, samples_of
 from tests.toys import assert_empty, collect
 
@@ -92,7 +92,7 @@ class Expected:
     ) -> tuple[list[int], list[int], np.ndarray]:
         """Words' tokens, codes and samples."""
         text = self._processor.apply_chat_template(
-            [thinker._rendered(message) for message in messages],
+            [prompts.rendered_message(message) for message in messages],
             add_generation_prompt=True,
             tokenize=False,
         )

@@ -13,8 +13,8 @@ from transformers import BatchFeature, Qwen3OmniMoeForConditionalGeneration
 from engine import AudioContent, Chat, ChatMessage
 from engine.request import SpeechParameters
 from engine.stage import Replica
-from pipelines.qwen3_omni.hearing import Hearing
-from pipelines.qwen3_omni.thinker import prompt_of
+from pipelines.qwen.hearing import Hearing
+from pipelines.qwen.prompts import prompt_of
 
 ANSWER_TOKENS = 24
 SPEECH_STEPS = 40

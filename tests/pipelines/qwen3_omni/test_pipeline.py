@@ -25,7 +25,7 @@ from engine import (
     UsagePayload,
 )
 from engine.engine import AsyncOmniEngine
-from pipelines.qwen3_omni.hearing import Hearing
+from pipelines.qwen3_omni.pipeline import hearing_of
 from tests.pipelines.qwen3_omni.conversing import (
     Answer,
     conversations,
@@ -87,7 +87,7 @@ async def test_answers_equal_the_reference(
     checkpoint: Path, reference: Qwen3OmniMoeForConditionalGeneration, tmp_path: Path
 ) -> None:
     """Eight conversations at once: their words, and their sound sample by sample."""
-    hearing, chats = Hearing(checkpoint), conversations()
+    hearing, chats = hearing_of(checkpoint), conversations()
     answers = [reference_answer(reference, chat, hearing, "chelsie") for chat in chats]
     sounds = [whole_sound(reference, answer) for answer in answers]
     tokenizer = hearing.processor.tokenizer

@@ -16,8 +16,7 @@ from engine.deploy_config import StageDeployment
 from engine.hidden_states import HiddenStatesPayload
 from pipelines.qwen3_omni.adapters import StatesToRows
 from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
-from pipelines.qwen3_omni.hearing import Hearing
-from pipelines.qwen3_omni.pipeline import build_talker
+from pipelines.qwen3_omni.pipeline import build_talker, hearing_of
 from tests.pipelines.qwen3_omni.conversing import (
     ANSWER_TOKENS,
     SPEECH_STEPS,
@@ -84,7 +83,7 @@ def test_codes_equal_the_reference(
     together: bool,
 ) -> None:
     """Greedy codes of eight answers in two voices, frame by frame."""
-    hearing, facts = Hearing(checkpoint), read_checkpoint(checkpoint)
+    hearing, facts = hearing_of(checkpoint), read_checkpoint(checkpoint)
     eos = hearing.processor.tokenizer.eos_token_id
     speakers = [list(facts.speakers)[i % len(facts.speakers)] for i in range(8)]
     chats = conversations()

@@ -13,9 +13,9 @@ from engine import AudioContent, Chat, TextPayload, UsagePayload
 from engine.deploy_config import StageDeployment
 from engine.hidden_states import HiddenStatesPayload
 from engine.text_replica import TextReplica
-from pipelines.qwen3_omni.hearing import Hearing
-from pipelines.qwen3_omni.pipeline import build_thinker
-from pipelines.qwen3_omni.thinker import ChatToPrompt
+from pipelines.qwen.hearing import Hearing
+from pipelines.qwen.prompts import ChatToPrompt
+from pipelines.qwen3_omni.pipeline import build_thinker, hearing_of
 from tests.pipelines.qwen3_omni.conversing import (
     ANSWER_TOKENS,
     Turn,
@@ -29,7 +29,7 @@ from tests.pipelines.qwen3_omni.conversing import (
 @pytest.fixture(scope="module")
 def hearing(checkpoint: Path) -> Hearing:
     """The checkpoint's processor."""
-    return Hearing(checkpoint)
+    return hearing_of(checkpoint)
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,17 @@
-"""The Thinker: vLLM's own model, and the adapter that makes its prompt of a conversation."""
+"""The prompt of a Thinker that hears: a conversation, with room for its sounds."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import Any
 
 from engine import Chat, ChatMessage, Tool
 from engine.multimodal import MediaItem
 from engine.text_request import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
-from pipelines.qwen3_omni.hearing import HeardSound, Hearing
+from pipelines.control_tokens import encode_rendered
+from pipelines.qwen.hearing import HeardSound, Hearing
 
 MAXIMUM_TOKENS = 1024
 """Tokens of an answer, where the request names no limit; the reference's default."""
@@ -17,14 +20,16 @@ MAXIMUM_TOKENS = 1024
 class ChatToPrompt:
     """One request's conversation, given once, as the Thinker's prompt."""
 
-    def __init__(self, hearing: Hearing, *, speaks: bool) -> None:
+    def __init__(self, hearing: Hearing, *, speaks: bool, system: str | None = None) -> None:
         """Makes an adapter that waits for its conversation.
 
         Args:
             hearing: Makes the features of sounds; has the tokenizer and the chat template.
             speaks: Whether the answer is spoken, so that its hidden states are wanted.
+            system: Opens a conversation that brings no system message.
         """
         self._hearing = hearing
+        self._system = system
         self._speaks = speaks
         tokenizer = hearing.processor.tokenizer
         self._call_token = tokenizer.encode(CALL_BEGINS, add_special_tokens=False)[0]
@@ -48,7 +53,7 @@ class ChatToPrompt:
         if chat is None:
             return None
         calls = call_rule(chat)
-        token_ids, media = prompt_of(chat, self._hearing)
+        token_ids, media = prompt_of(chat, self._hearing, self._system)
         return TextPrompt(
             token_ids=token_ids,
             max_tokens=chat.max_tokens or MAXIMUM_TOKENS,
@@ -65,26 +70,49 @@ class ChatToPrompt:
         return self._closed and self._chat is None
 
 
-def prompt_of(chat: Chat, hearing: Hearing) -> tuple[tuple[int, ...], tuple[MediaItem, ...]]:
-    """The token ids of a conversation with room for its sounds, and the sounds."""
-    processor = hearing.processor
-    messages = [_rendered(message) for message in _with_tools(chat)]
-    text = processor.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    sounds = [hearing.hear(sound) for message in chat.messages for sound in message.sounds]
-    placeholder = processor.tokenizer.convert_tokens_to_ids(processor.audio_token)
-    token_ids = processor.tokenizer.encode(str(text), add_special_tokens=False)
-    return _expanded(token_ids, placeholder, sounds)
+Prompt = tuple[tuple[int, ...], tuple[MediaItem, ...]]
+"""Token ids with room for sounds, and the sounds."""
 
 
-def _with_tools(chat: Chat) -> list[ChatMessage]:
+def prompt_of(chat: Chat, hearing: Hearing, system: str | None = None) -> Prompt:
+    """The prompt that asks for an answer to a conversation."""
+    messages = with_system(chat.messages, system)
+    return rendered_prompt(_with_tools(chat, messages), hearing, answered=False)
+
+
+def with_system(messages: Sequence[ChatMessage], system: str | None) -> list[ChatMessage]:
+    """The messages, opened by a system message if they bring none and there is one."""
+    if system is None or (messages and messages[0].role == "system"):
+        return list(messages)
+    return [ChatMessage("system", system), *messages]
+
+
+def rendered_prompt(messages: Sequence[ChatMessage], hearing: Hearing, *, answered: bool) -> Prompt:
+    """The prompt of messages, of which the last is the answer or an answer is asked for."""
+    processor: Any = hearing.processor
+
+    def render(rendered: list[dict[str, object]]) -> str:
+        return str(
+            processor.apply_chat_template(
+                rendered, add_generation_prompt=not answered, tokenize=False
+            )
+        )
+
+    tokenizer = processor.tokenizer
+    token_ids = encode_rendered(tokenizer, [rendered_message(m) for m in messages], render)
+    sounds = [hearing.hear(sound) for message in messages for sound in message.sounds]
+    return _expanded(token_ids, tokenizer.convert_tokens_to_ids(processor.audio_token), sounds)
+
+
+def _with_tools(chat: Chat, messages: list[ChatMessage]) -> list[ChatMessage]:
     """The messages, with what may be called described in the system message."""
-    messages = list(chat.messages)
     if not chat.tools or chat.tool_choice == "none":
         return messages
     described = "You can call these functions, with only a JSON object of name and arguments:"
     lines = [described, *(json.dumps(_described(tool)) for tool in chat.tools)]
     if messages and messages[0].role == "system":
-        lines.insert(0, messages.pop(0).text)
+        lines.insert(0, messages[0].text)
+        messages = messages[1:]
     return [ChatMessage("system", "\n".join(lines)), *messages]
 
 
@@ -96,7 +124,8 @@ def _described(tool: Tool) -> dict[str, object]:
     }
 
 
-def _rendered(message: ChatMessage) -> dict[str, object]:
+def rendered_message(message: ChatMessage) -> dict[str, object]:
+    """A message as the chat template takes it."""
     calls = [
         json.dumps({"name": call.name, "arguments": json.loads(call.arguments)})
         for call in message.tool_calls
@@ -110,14 +139,12 @@ def _rendered(message: ChatMessage) -> dict[str, object]:
     return {"role": message.role, "content": parts}
 
 
-def _expanded(
-    token_ids: list[int], placeholder: int, sounds: list[HeardSound]
-) -> tuple[tuple[int, ...], tuple[MediaItem, ...]]:
+def _expanded(token_ids: list[int], placeholder: int, sounds: list[HeardSound]) -> Prompt:
     """Each placeholder as often as its sound has embeddings."""
     if token_ids.count(placeholder) != len(sounds):
         raise ValueError(
             f"The conversation has {len(sounds)} sounds, but {token_ids.count(placeholder)} "
-            "placeholders for sound; its text must not contain the placeholder."
+            "placeholders for sound; the checkpoint's chat template is another model's."
         )
     expanded: list[int] = []
     media: list[MediaItem] = []

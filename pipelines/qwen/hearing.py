@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from transformers import AutoProcessor, BatchFeature, Qwen3OmniMoeProcessor
+import torch
+from transformers import AutoProcessor, BatchFeature, Qwen2_5OmniProcessor, Qwen3OmniMoeProcessor
 from vllm.model_executor.models.qwen2_5_omni_thinker import (
     create_qwen2_5_omni_thinker_field_factory,
 )
@@ -21,6 +22,8 @@ from vllm.multimodal.inputs import MultiModalKwargsItem, MultiModalKwargsItems
 
 from engine.errors import ConfigurationError
 from engine.request import AudioContent
+
+Processor = Qwen2_5OmniProcessor | Qwen3OmniMoeProcessor
 
 SAMPLE_RATE = 16_000
 """What the encoder's features are made from."""
@@ -44,19 +47,26 @@ class HeardSound:
 class Hearing:
     """Makes the encoder's features of sounds, and keeps them while the sounds live."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, kind: type[Processor], *, cuts: bool) -> None:
         """Loads the processor of a checkpoint.
+
+        Args:
+            folder: The checkpoint's folder.
+            kind: The model's own processor.
+            cuts: Whether the processor cuts off what is longer than its features; such a sound is
+                refused here.
 
         Raises:
             ConfigurationError: The checkpoint's processor is another model's.
         """
         processor = AutoProcessor.from_pretrained(folder)
-        if not isinstance(processor, Qwen3OmniMoeProcessor):
+        if not isinstance(processor, kind):
             raise ConfigurationError(
-                f"The processor in {folder} is a {type(processor).__name__}; a Qwen3-Omni "
-                "checkpoint has a Qwen3OmniMoeProcessor."
+                f"The processor in {folder} is a {type(processor).__name__}; this pipeline's "
+                f"checkpoints have a {kind.__name__}."
             )
-        self.processor = processor
+        self.processor: Processor = processor
+        self._longest = processor.feature_extractor.n_samples if cuts else None
         self._fields = create_qwen2_5_omni_thinker_field_factory(
             processor.image_processor.merge_size
         )
@@ -68,7 +78,7 @@ class Hearing:
         """A sound's features; made once for each sound.
 
         Raises:
-            ValueError: Its sample rate is not 16 kHz, or it is too short for a single frame.
+            ValueError: Its sample rate is not 16 kHz, or it is too short or too long to be heard.
         """
         heard = self._heard.get(sound)
         if heard is None:
@@ -82,10 +92,16 @@ class Hearing:
                 f"The sound has {sound.sample_rate} samples a second; the Thinker hears "
                 f"{SAMPLE_RATE}: resample it."
             )
-        if len(sound.samples) < self.processor.feature_extractor.n_fft:
+        shortest = self.processor.feature_extractor.n_fft
+        if len(sound.samples) < shortest:
             raise ValueError(
                 f"The sound has {len(sound.samples)} samples; the Thinker hears at least "
-                f"{self.processor.feature_extractor.n_fft}."
+                f"{shortest}."
+            )
+        if self._longest is not None and len(sound.samples) > self._longest:
+            raise ValueError(
+                f"The sound has {len(sound.samples)} samples; the Thinker hears at most "
+                f"{self._longest}."
             )
         inputs = self.processor(
             text=self.processor.audio_token, audio=[sound.samples], return_tensors="pt"
@@ -95,7 +111,7 @@ class Hearing:
             {
                 "input_audio_features": inputs["input_features"][0][:, mask[0].bool()],
                 "audio_feature_lengths": mask.sum(-1),
-                "feature_attention_mask": mask,
+                "feature_attention_mask": torch.ones(1, int(mask.sum()), dtype=mask.dtype),
             }
         )
         (item,) = MultiModalKwargsItems.from_hf_inputs(features, self._fields(features))["audio"]
