@@ -21,15 +21,14 @@ from engine.pipeline_config import (
     StageConfig,
     StageKind,
 )
+from pipelines.costs import characters, one
 from pipelines.lark.pipeline import (
     CODE2WAV,
     SAMPLE_RATE,
     TALKER,
     TEXT_CAPACITY,
     TEXT_EDGE,
-    characters,
     check,
-    one,
     text_to_phonemes,
     voice_edges,
     weights_folder,

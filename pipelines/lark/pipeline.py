@@ -9,8 +9,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import AudioPayload, ConfigurationError, PipelineDescription, SpeechParameters
-from engine.chunk import TextPayload
+from engine import ConfigurationError, PipelineDescription, SpeechParameters
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -19,6 +18,7 @@ from engine.pipeline_config import (
     StageConfig,
     StageKind,
 )
+from pipelines.costs import characters, one, samples
 from pipelines.lark.text import inspect_text
 from pipelines.lark.voices import VOICES, find_voice
 
@@ -130,22 +130,6 @@ def codes_to_frames(models: Models, parameters: SpeechParameters) -> Adapter:
     from pipelines.lark.adapters import CodesToFrames
 
     return CodesToFrames(_codec(models["code2wav"]), parameters.speed)
-
-
-def characters(payload: object) -> int:
-    """The cost of text on an edge; what else travels there costs one."""
-    return len(payload.text) if isinstance(payload, TextPayload) else 1
-
-
-def one(payload: object) -> int:
-    """The cost of a step's output on an edge."""
-    del payload
-    return 1
-
-
-def samples(payload: AudioPayload) -> int:
-    """The cost of audio on an edge."""
-    return len(payload.samples)
 
 
 TALKER = StageConfig("talker", StageKind.AUTOREGRESSIVE, build_talker)

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import (
-    AudioPayload,
     ConfigurationError,
     InvalidRequestError,
     PipelineDescription,
@@ -31,6 +30,7 @@ from engine.pipeline_config import (
     StageConfig,
     StageKind,
 )
+from pipelines.costs import characters, one, samples
 
 if TYPE_CHECKING:
     from engine.adapter import Adapter
@@ -264,17 +264,6 @@ def mel_to_frames(models: Models, parameters: SpeechParameters) -> Adapter:
     return MelToFrames()
 
 
-def characters(payload: object) -> int:
-    """The cost of text on an edge; what else travels there costs one."""
-    return len(payload.text) if isinstance(payload, TextPayload) else 1
-
-
-def one(payload: object) -> int:
-    """The cost of a step's output on an edge."""
-    del payload
-    return 1
-
-
 def positions(payload: Any) -> int:
     """The cost of the Thinker's states on an edge."""
     return len(payload.token_ids)
@@ -283,11 +272,6 @@ def positions(payload: Any) -> int:
 def frames(payload: Any) -> int:
     """The cost of mel frames on an edge."""
     return len(payload.frames)
-
-
-def samples(payload: AudioPayload) -> int:
-    """The cost of audio on an edge."""
-    return len(payload.samples)
 
 
 def _edges() -> tuple[EdgeConfig, ...]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import (
-    AudioPayload,
     ConfigurationError,
     InvalidRequestError,
     PipelineDescription,
@@ -23,7 +22,9 @@ from engine import (
     UsagePayload,
     VoiceDescription,
 )
+from engine.catalogue import Catalogue
 from engine.hidden_states import HiddenStatesPayload
+from engine.locate import locate
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -32,8 +33,8 @@ from engine.pipeline_config import (
     StageConfig,
     StageKind,
 )
+from pipelines.costs import characters, one, samples
 from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
-from pipelines.qwen3_tts.hub import fetch
 
 if TYPE_CHECKING:
     from engine.adapter import Adapter
@@ -75,7 +76,7 @@ def resolve(model: str | None, cache: Path) -> Models:
             f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
             "of the hub such as Qwen/Qwen3-Omni-30B-A3B-Instruct, with --model."
         )
-    folder = Path(model) if Path(model).is_dir() else fetch(model, cache)
+    folder = locate(Catalogue.installed(cache), model)
     read_checkpoint(folder)
     return {"thinker": folder, "talker": folder, "code2wav": folder}
 
@@ -245,25 +246,9 @@ def codes_to_frames(models: Models, parameters: SpeechParameters) -> Adapter:
     return CodesToFrames()
 
 
-def characters(payload: object) -> int:
-    """The cost of text on an edge; what else travels there is rare."""
-    return len(payload.text) if isinstance(payload, TextPayload) else 1
-
-
 def positions(payload: HiddenStatesPayload) -> int:
     """The cost of hidden states on an edge."""
     return len(payload.token_ids)
-
-
-def one(payload: object) -> int:
-    """The cost of a conversation, or of a step's output, on an edge."""
-    del payload
-    return 1
-
-
-def samples(payload: AudioPayload) -> int:
-    """The cost of audio on an edge."""
-    return len(payload.samples)
 
 
 WRITTEN = (TextPayload, ToolCallPayload, UsagePayload)

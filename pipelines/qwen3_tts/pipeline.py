@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import (
-    AudioPayload,
     ConfigurationError,
     InvalidRequestError,
     PipelineDescription,
     SpeechParameters,
     TextReport,
 )
-from engine.chunk import TextPayload
+from engine.catalogue import Catalogue
+from engine.locate import locate
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -26,6 +26,7 @@ from engine.pipeline_config import (
     StageConfig,
     StageKind,
 )
+from pipelines.costs import characters, one, samples
 from pipelines.qwen.files import read_json
 from pipelines.qwen3_tts.configuration import (
     CODEC_FOLDER,
@@ -33,7 +34,6 @@ from pipelines.qwen3_tts.configuration import (
     Variant,
     read_checkpoint,
 )
-from pipelines.qwen3_tts.hub import fetch
 from pipelines.qwen3_tts.voices import (
     check_parameters,
     describe_voices,
@@ -76,7 +76,7 @@ def resolve(model: str | None, cache: Path) -> Models:
             f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
             "of the hub, with --model."
         )
-    folder = Path(model) if Path(model).is_dir() else fetch(model, cache)
+    folder = locate(Catalogue.installed(cache), model)
     read_checkpoint(folder)
     codec = folder / CODEC_FOLDER
     read_json(codec / "config.json")
@@ -225,22 +225,6 @@ def codes_to_frames(models: Models, parameters: SpeechParameters) -> Adapter:
     from pipelines.qwen3_tts.adapters import CodesToFrames
 
     return CodesToFrames()
-
-
-def characters(payload: object) -> int:
-    """The cost of text on an edge; what else travels there costs one."""
-    return len(payload.text) if isinstance(payload, TextPayload) else 1
-
-
-def one(payload: object) -> int:
-    """The cost of a step's output on an edge."""
-    del payload
-    return 1
-
-
-def samples(payload: AudioPayload) -> int:
-    """The cost of audio on an edge."""
-    return len(payload.samples)
 
 
 PIPELINE = PipelineConfig(

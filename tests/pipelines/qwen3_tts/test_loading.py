@@ -115,7 +115,7 @@ def test_a_folder_without_a_codec_is_named(folder: Path) -> None:
 def test_a_model_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="comes without weights"):
         resolve(None, tmp_path)
-    with pytest.raises(ConfigurationError, match="neither a folder here nor a name of the hub"):
+    with pytest.raises(ConfigurationError, match="somewhere/else/entirely"):
         resolve("somewhere/else/entirely", tmp_path)
 
 
