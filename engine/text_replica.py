@@ -90,8 +90,15 @@ class TextReplica:
             self._answer(request, payload)
 
     def close_input(self, request_id: str) -> None:
-        """Ends the input."""
-        self.requests[request_id].closed = True
+        """Ends the input.
+
+        Raises:
+            ValueError: There was no prompt in it, so that there will be no answer.
+        """
+        request = self.requests[request_id]
+        request.closed = True
+        if request.prompt is None:
+            raise ValueError("The input ended without a prompt; there is nothing to read.")
 
     def set_credit(self, request_id: str, has_credit: bool) -> None:
         """Says whether the request's output may grow."""

@@ -19,6 +19,9 @@ SYSTEM_PROMPT = (
 )
 """Opens a conversation that brings no system message: the Talker was trained with this one."""
 
+LONGEST_TEXT = 100_000
+"""Characters of a text to be spoken, which is kept until it ends; contexts are shorter by far."""
+
 READ_ALOUD = "Read this text aloud, word for word: "
 
 
@@ -44,11 +47,23 @@ class TextToPrompt:
         """Makes an adapter that waits for the end of its text."""
         self._hearing = hearing
         self._parts: list[str] = []
+        self._length = 0
         self._closed = False
         self._given = False
 
     def push(self, payload: TextPayload) -> None:
-        """Takes a piece of text."""
+        """Takes a piece of text.
+
+        Raises:
+            ValueError: The text is longer than `LONGEST_TEXT`.
+        """
+        self._length += len(payload.text)
+        if self._length > LONGEST_TEXT:
+            self._parts.clear()
+            raise ValueError(
+                f"The text is longer than {LONGEST_TEXT} characters; this model reads a text whole "
+                "before it speaks. Send it in parts."
+            )
         self._parts.append(payload.text)
 
     def close(self) -> None:

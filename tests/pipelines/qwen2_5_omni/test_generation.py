@@ -223,3 +223,16 @@ async def test_a_text_is_spoken_as_the_thinkers_own_answer(
     codes = [code for code in overheard.codes["spoken"] if code < 40]
     assert len(samples_of(chunks)) == 480 * len(codes) > 0
     await assert_empty(engine)
+
+
+@pytest.mark.parametrize(("text", "reason"), [(" \n", "nothing"), ("a" * 100_001, "in parts")])
+async def test_a_text_that_cannot_be_read_fails_at_once(
+    engine: AsyncOmniEngine, text: str, reason: str
+) -> None:
+    source = TextInput()
+    await source.write(text)
+    source.close()
+    chunks = await asyncio.wait_for(collect(engine, OmniRequest("odd", source)), 10)
+    assert chunks[-1].error is not None
+    assert reason in chunks[-1].error.message
+    await assert_empty(engine)
