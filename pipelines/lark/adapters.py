@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
@@ -103,6 +104,10 @@ class TextToPhonemes:
         return FeedRows(values, tags)
 
 
+SHORTEST_WORD: Final = 1
+"""Duration class that a word of one phoneme has at least: 50 ms, so that "a" is heard."""
+
+
 class CodesToFrames:
     """The Talker's codes as frames of Code2Wav, with the times of the written words."""
 
@@ -120,7 +125,10 @@ class CodesToFrames:
 
     def push(self, payload: StepOutput) -> None:
         """Converts one phoneme."""
-        phoneme = self._codec.features(self._state, payload.codes[None])
+        codes = payload.codes.copy()
+        if payload.tag is not None and payload.tag.last and self._word is None:
+            codes[0] = max(codes[0], SHORTEST_WORD)
+        phoneme = self._codec.features(self._state, codes[None])
         units = len(phoneme.features)
         words = self._advance(payload.tag, units)
         data = torch.from_numpy(phoneme.features)

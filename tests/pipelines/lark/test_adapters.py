@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from engine import TextPayload, UsagePayload, WordTiming
 from engine.adapter import FeedRows, StepOutput
 from pipelines.lark.adapters import CodesToFrames, Tag, TextToPhonemes
+from pipelines.lark.codec import Codec
 from pipelines.lark.decoder import load_code2wav
 from pipelines.lark.pipeline import LOOKAHEAD, WEIGHTS
 from pipelines.lark.stretch import split_speed
@@ -127,6 +129,17 @@ def test_a_word_is_known_with_its_last_phoneme() -> None:
     assert second is not None
     assert first.words == ()
     assert second.words == (WordTiming("hi", 0, 2, 0.0, 12 / 80),)
+
+
+@pytest.mark.parametrize(("code", "units"), [(0, 4), (1, 4), (2, 6)])
+def test_a_word_of_one_phoneme_lasts_long_enough_to_be_heard(code: int, units: int) -> None:
+    codec = load_code2wav(WEIGHTS).codec
+    adapter = CodesToFrames(Codec(replace(codec.codebooks, tempo=1.0)), 1.0)
+    adapter.push(StepOutput(np.array([code, 0, 0, 0, 0]), None, Tag(Word("a", 0, 1), last=True)))
+    made = adapter.pull()
+    assert made is not None
+    assert made.units == units
+    assert made.words[0].text == "a"
 
 
 @pytest.mark.parametrize("speed", [0.25, 0.5, 2.0, 4.0])
