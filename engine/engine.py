@@ -251,9 +251,7 @@ class AsyncOmniEngine:
             raise InvalidRequestError(
                 "session", "session is None; only a request of a session replaces an older one."
             )
-        self._pipeline.check(request.parameters)
-        if self._pipeline.check_models is not None:
-            self._pipeline.check_models(self._models, request.parameters)
+        self._pipeline.check_parameters(self._models, request.parameters)
         routes = self._pipeline.routes
         if request.route not in routes:
             raise InvalidRequestError(

@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.adapter import Adapter
 from engine.deploy_config import StageDeployment
-from engine.errors import ConfigurationError
+from engine.errors import ConfigurationError, InvalidRequestError
 from engine.request import PipelineDescription, SpeechParameters, TextReport
 from engine.stage import Replica
 
@@ -88,6 +88,7 @@ class PipelineConfig:
         warm_up_text: What is spoken before the engine calls itself ready.
         deploy: The deployment that is used when none is given.
         check_models: Like `check`, for what depends on the models' folders; None: nothing does.
+        clones: Whether it can speak with the voice of reference audio.
     """
 
     name: str
@@ -100,6 +101,7 @@ class PipelineConfig:
     warm_up_text: str
     deploy: Path
     check_models: Callable[[Models, SpeechParameters], None] | None = None
+    clones: bool = False
 
     def __post_init__(self) -> None:
         """Checks that the graph is a graph.
@@ -135,6 +137,24 @@ class PipelineConfig:
                     f"Stage {stage!r} has {len(ways_in)} edges in on route {route!r} of pipeline "
                     f"{self.name!r}; it needs exactly one."
                 )
+
+    def check_parameters(self, models: Models, parameters: SpeechParameters) -> None:
+        """Refuses what cannot be served with these models, rather than leaving it out silently.
+
+        Raises:
+            InvalidRequestError: A parameter asks for it; it is named.
+        """
+        given = {"ref_audio": parameters.reference_audio, "ref_text": parameters.reference_text}
+        for name, value in given.items():
+            if value is not None and not self.clones:
+                raise InvalidRequestError(
+                    name,
+                    f"{name} was given, but {self.name} has its own voices and clones none; "
+                    "leave it out.",
+                )
+        self.check(parameters)
+        if self.check_models is not None:
+            self.check_models(models, parameters)
 
     @property
     def routes(self) -> tuple[str, ...]:

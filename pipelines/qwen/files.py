@@ -1,4 +1,4 @@
-"""JSON files of a checkpoint."""
+"""The folder of a checkpoint and the JSON files in it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from engine import ConfigurationError
+from engine import ConfigurationError, TextReport
+from engine.catalogue import Catalogue
+from engine.locate import locate
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -22,3 +24,22 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise ConfigurationError(f"The checkpoint's {path} is no JSON object.")
     return values
+
+
+def checkpoint_folder(pipeline: str, model: str | None, cache: Path) -> Path:
+    """The folder of what the operator named: a folder here, or a model of the hub.
+
+    Raises:
+        ConfigurationError: Nothing was named, or it is not to be found.
+    """
+    if model is None:
+        raise ConfigurationError(
+            f"The pipeline {pipeline} comes without weights: name a folder with a checkpoint, or "
+            "one of the hub, with --model."
+        )
+    return locate(Catalogue.installed(cache), model)
+
+
+def inspect_text(text: str) -> TextReport:
+    """Whether there is anything to say; the models read every character themselves."""
+    return TextReport(any(character.isalnum() for character in text))

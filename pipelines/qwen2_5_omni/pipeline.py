@@ -12,16 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import (
-    ConfigurationError,
     InvalidRequestError,
     PipelineDescription,
     SpeechParameters,
-    TextReport,
     VoiceDescription,
 )
-from engine.catalogue import Catalogue
 from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
-from engine.locate import locate
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -31,6 +27,7 @@ from engine.pipeline_config import (
     StageKind,
 )
 from pipelines.costs import characters, one, samples
+from pipelines.qwen.files import checkpoint_folder, inspect_text
 
 if TYPE_CHECKING:
     from engine.adapter import Adapter
@@ -74,15 +71,10 @@ def resolve(model: str | None, cache: Path) -> Models:
     Raises:
         ConfigurationError: None was named, or it is not one that this pipeline serves.
     """
-    if model is None:
-        raise ConfigurationError(
-            f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
-            "of the hub, with --model."
-        )
     from pipelines.qwen.weights import weight_files
     from pipelines.qwen2_5_omni.checkpoint import load_speakers
 
-    folder = locate(Catalogue.installed(cache), model)
+    folder = checkpoint_folder(NAME, model, cache)
     weight_files(folder)
     load_speakers(folder)
     return dict.fromkeys(("thinker", "talker", "denoiser", "vocoder"), folder)
@@ -110,16 +102,12 @@ def check(parameters: SpeechParameters) -> None:
     """Refuses what no checkpoint can do.
 
     Raises:
-        InvalidRequestError: A parameter asks for it.
+        InvalidRequestError: The speed is not 1.
     """
     if parameters.speed != 1.0:
         raise InvalidRequestError(
             "speed", "This model speaks at its own pace; leave speed out, or ask for it in words."
         )
-    given = {"ref_audio": parameters.reference_audio, "ref_text": parameters.reference_text}
-    for name, value in given.items():
-        if value is not None:
-            raise InvalidRequestError(name, "This model has its own voices and clones none.")
 
 
 def check_models(models: Models, parameters: SpeechParameters) -> None:
@@ -133,11 +121,6 @@ def check_models(models: Models, parameters: SpeechParameters) -> None:
         raise InvalidRequestError(
             "voice", f"There is no voice {parameters.voice!r}; there are: {', '.join(voices)}."
         )
-
-
-def inspect_text(text: str) -> TextReport:
-    """Whether there is anything to say; the model reads every character itself."""
-    return TextReport(any(character.isalnum() for character in text))
 
 
 def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:

@@ -8,7 +8,6 @@ transformers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -23,10 +22,10 @@ from vllm.model_executor.layers.vocab_parallel_embedding import (
     VocabParallelEmbedding,
 )
 from vllm.model_executor.models.llama import LlamaModel
-from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, maybe_prefix
-from vllm.sequence import IntermediateTensors
+from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
 from engine.conditioned_model import ChooseCodes
+from pipelines.qwen.talker import CodecTalker
 
 ARCHITECTURE = "AntiphonQwen25OmniTalker"
 
@@ -64,10 +63,11 @@ def row_width(thinker_hidden: int) -> int:
     return thinker_hidden + 1
 
 
-class Qwen25OmniTalker(nn.Module):
+class Qwen25OmniTalker(CodecTalker[LlamaModel]):
     """The Talker as vLLM and the conditioned runner drive it."""
 
     codebooks = 1
+    checkpoint_names = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.float32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
@@ -114,27 +114,6 @@ class Qwen25OmniTalker(nn.Module):
         """There is one codebook: the sampled token is the code."""
         del hidden_states, choose
         return tokens[:, None]
-
-    def forward(
-        self,
-        input_ids: torch.Tensor | None,
-        positions: torch.Tensor,
-        intermediate_tensors: IntermediateTensors | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-    ) -> torch.Tensor | IntermediateTensors:
-        """Last layer's states, shape [steps, hidden]."""
-        return self.model(input_ids, positions, intermediate_tensors, inputs_embeds)
-
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
-        """Logits of codes and end tokens, shape [requests, vocabulary]."""
-        logits = self.logits_processor(self.codec_head, hidden_states)
-        if logits is not None:
-            logits.masked_fill_(self.never_sampled, -torch.inf)
-        return logits
-
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
-        """Loads the Talker's part of a checkpoint."""
-        return AutoWeightsLoader(self).load_weights(weights, mapper=CHECKPOINT_NAMES)
 
 
 def _never_sampled(config: Qwen2_5OmniTalkerConfig) -> torch.Tensor:

@@ -12,19 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import (
-    ConfigurationError,
     InvalidRequestError,
     PipelineDescription,
     SpeechParameters,
     TextPayload,
-    TextReport,
     ToolCallPayload,
     UsagePayload,
     VoiceDescription,
 )
-from engine.catalogue import Catalogue
 from engine.hidden_states import HiddenStatesPayload
-from engine.locate import locate
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -34,6 +30,7 @@ from engine.pipeline_config import (
     StageKind,
 )
 from pipelines.costs import characters, one, samples
+from pipelines.qwen.files import checkpoint_folder, inspect_text
 from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
 
 if TYPE_CHECKING:
@@ -71,12 +68,7 @@ def resolve(model: str | None, cache: Path) -> Models:
     Raises:
         ConfigurationError: None was named, or it is not one that this pipeline speaks.
     """
-    if model is None:
-        raise ConfigurationError(
-            f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
-            "of the hub such as Qwen/Qwen3-Omni-30B-A3B-Instruct, with --model."
-        )
-    folder = locate(Catalogue.installed(cache), model)
+    folder = checkpoint_folder(NAME, model, cache)
     read_checkpoint(folder)
     return {"thinker": folder, "talker": folder, "code2wav": folder}
 
@@ -130,11 +122,6 @@ def speaker_of(models: Models, parameters: SpeechParameters) -> int:
             "voice", f"There is no voice {parameters.voice!r}; there are {', '.join(speakers)}."
         )
     return speakers[voice]
-
-
-def inspect_text(text: str) -> TextReport:
-    """Whether there is anything to say; the model reads every character itself."""
-    return TextReport(any(character.isalnum() for character in text))
 
 
 def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:

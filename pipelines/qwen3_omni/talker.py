@@ -23,10 +23,10 @@ from vllm.model_executor.layers.activation import get_act_fn
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.models.qwen3_moe import Qwen3MoeModel
-from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, maybe_prefix
-from vllm.sequence import IntermediateTensors
+from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
 from engine.conditioned_model import ChooseCodes
+from pipelines.qwen.talker import CodecTalker
 from pipelines.qwen3_omni.model_configuration import part, rope_theta
 from pipelines.qwen3_omni.rows import CODEC, KIND, MARKS, VECTOR, RowKind, row_width
 from pipelines.qwen3_tts.code_predictor import CodePredictor
@@ -112,9 +112,10 @@ class Projection(nn.Module):
         return self.linear_fc2(self.act_fn(self.linear_fc1(vectors)))
 
 
-class Qwen3OmniTalker(nn.Module):
+class Qwen3OmniTalker(CodecTalker[Qwen3MoeModel]):
     """The Talker as vLLM and the conditioned runner drive it; its rows are those of `rows.py`."""
 
+    checkpoint_names = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.float32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
@@ -150,10 +151,6 @@ class Qwen3OmniTalker(nn.Module):
         never[config.codec_eos_token_id] = False
         self.register_buffer("never_sampled", never, persistent=False)
 
-    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Codec embeddings of the tokens alone; the runner replaces them by `embed_step`."""
-        return self.model.embed_tokens(input_ids)
-
     def embed_step(
         self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
     ) -> torch.Tensor:
@@ -176,26 +173,9 @@ class Qwen3OmniTalker(nn.Module):
         """See `engine.conditioned_model.ConditionedModel.predict_codes`."""
         return self.code_predictor(hidden_states, tokens, self.model.embed_tokens(tokens), choose)
 
-    def forward(
-        self,
-        input_ids: torch.Tensor | None,
-        positions: torch.Tensor,
-        intermediate_tensors: IntermediateTensors | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-    ) -> torch.Tensor | IntermediateTensors:
-        """Last layer's states, shape [steps, hidden]."""
-        return self.model(input_ids, positions, intermediate_tensors, inputs_embeds)
-
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
-        """Logits of codebook 0 and the end token, shape [requests, vocabulary]."""
-        logits = self.logits_processor(self.codec_head, hidden_states)
-        if logits is not None:
-            logits.masked_fill_(self.never_sampled, -torch.inf)
-        return logits
-
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Loads the Talker's part of a checkpoint, and three rows of the Thinker's embedding."""
-        return AutoWeightsLoader(self).load_weights(self._own(weights), mapper=CHECKPOINT_NAMES)
+        return super().load_weights(self._own(weights))
 
     def _own(
         self, weights: Iterable[tuple[str, torch.Tensor]]

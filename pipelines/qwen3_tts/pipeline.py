@@ -14,10 +14,7 @@ from engine import (
     InvalidRequestError,
     PipelineDescription,
     SpeechParameters,
-    TextReport,
 )
-from engine.catalogue import Catalogue
-from engine.locate import locate
 from engine.pipeline_config import (
     CLIENT,
     EdgeConfig,
@@ -27,7 +24,7 @@ from engine.pipeline_config import (
     StageKind,
 )
 from pipelines.costs import characters, one, samples
-from pipelines.qwen.files import read_json
+from pipelines.qwen.files import checkpoint_folder, inspect_text, read_json
 from pipelines.qwen3_tts.configuration import (
     CODEC_FOLDER,
     Checkpoint,
@@ -71,12 +68,7 @@ def resolve(model: str | None, cache: Path) -> Models:
     Raises:
         ConfigurationError: None was named, or it is not one that this pipeline speaks.
     """
-    if model is None:
-        raise ConfigurationError(
-            f"The pipeline {NAME} comes without weights: name a folder with a checkpoint, or one "
-            "of the hub, with --model."
-        )
-    folder = locate(Catalogue.installed(cache), model)
+    folder = checkpoint_folder(NAME, model, cache)
     read_checkpoint(folder)
     codec = folder / CODEC_FOLDER
     read_json(codec / "config.json")
@@ -113,11 +105,6 @@ def check(parameters: SpeechParameters) -> None:
 def check_models(models: Models, parameters: SpeechParameters) -> None:
     """Refuses what this checkpoint cannot do."""
     check_parameters(checkpoint_of(models["talker"]), parameters)
-
-
-def inspect_text(text: str) -> TextReport:
-    """Whether there is anything to say; the model reads every character itself."""
-    return TextReport(any(character.isalnum() for character in text))
 
 
 def build_reference(folder: Path, deployment: StageDeployment) -> Replica:
@@ -244,6 +231,7 @@ PIPELINE = PipelineConfig(
     resolve=resolve,
     check=check,
     check_models=check_models,
+    clones=True,
     inspect=inspect_text,
     warm_up_text="Hello there.",
     deploy=FOLDER / "deploy.yaml",

@@ -7,8 +7,6 @@ and the text side goes on with the text (dual track), then pads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import torch
 from torch import nn
@@ -20,10 +18,10 @@ from vllm.model_executor.layers.vocab_parallel_embedding import (
     VocabParallelEmbedding,
 )
 from vllm.model_executor.models.qwen3 import Qwen3Model
-from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, maybe_prefix
-from vllm.sequence import IntermediateTensors
+from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
 from engine.conditioned_model import ChooseCodes
+from pipelines.qwen.talker import CodecTalker
 from pipelines.qwen3_tts.code_predictor import CodePredictor
 from pipelines.qwen3_tts.configuration import Variant
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSConfig, Qwen3TTSTalkerConfig
@@ -64,13 +62,14 @@ class TextProjection(nn.Module):
         return self.linear_fc2(self.act_fn(self.linear_fc1(embedded)))
 
 
-class Qwen3TTSTalker(nn.Module):
+class Qwen3TTSTalker(CodecTalker[Qwen3Model]):
     """The Talker as vLLM and the conditioned runner drive it.
 
     A row is what `rows.py` says: a text token, the codes of a prompt's frame, and in Base
     checkpoints the bits of a speaker embedding.
     """
 
+    checkpoint_names = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.int32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
@@ -104,10 +103,6 @@ class Qwen3TTSTalker(nn.Module):
         never[config.suppressed_tokens] = True
         self.register_buffer("never_sampled", never, persistent=False)
 
-    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
-        """Codec embeddings of the tokens alone; the runner replaces them by `embed_step`."""
-        return self.model.embed_tokens(input_ids)
-
     def embed_step(
         self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
     ) -> torch.Tensor:
@@ -131,24 +126,3 @@ class Qwen3TTSTalker(nn.Module):
     ) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.predict_codes`."""
         return self.code_predictor(hidden_states, tokens, self.model.embed_tokens(tokens), choose)
-
-    def forward(
-        self,
-        input_ids: torch.Tensor | None,
-        positions: torch.Tensor,
-        intermediate_tensors: IntermediateTensors | None = None,
-        inputs_embeds: torch.Tensor | None = None,
-    ) -> torch.Tensor | IntermediateTensors:
-        """Last layer's states, shape [steps, hidden]."""
-        return self.model(input_ids, positions, intermediate_tensors, inputs_embeds)
-
-    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
-        """Logits of codebook 0 and the end token, shape [requests, vocabulary]."""
-        logits = self.logits_processor(self.codec_head, hidden_states)
-        if logits is not None:
-            logits.masked_fill_(self.never_sampled, -torch.inf)
-        return logits
-
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
-        """Loads the Talker's part of a checkpoint."""
-        return AutoWeightsLoader(self).load_weights(weights, mapper=CHECKPOINT_NAMES)

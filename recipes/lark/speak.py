@@ -19,6 +19,7 @@ from safetensors.torch import load_file
 from pipelines.lark.codec import CodecState
 from pipelines.lark.decoder import Code2Wav, load_code2wav
 from pipelines.lark.spectrum import SAMPLE_RATE
+from pipelines.lark.stretch import Shortener, split_speed
 from recipes.lark.talker_model import Sampler, Talker, TalkerConfig
 from recipes.lark.teacher import FeatureTeacher
 
@@ -56,9 +57,13 @@ class Voice:
         self, codes: npt.NDArray[np.int64], speed: float = 1.0, seed: int = 0
     ) -> npt.NDArray[np.float32]:
         """Return the sound of codes [P, 5]."""
-        made = self.code2wav.codec.features(CodecState(speed), codes)
+        own, factor = split_speed(speed)
+        made = self.code2wav.codec.features(CodecState(own), codes)
         state = self.code2wav.decoder.new_state(seed)
-        return self.code2wav.decoder.step([state], [torch.from_numpy(made.features)], [True])[0]
+        (sound,) = self.code2wav.decoder.step([state], [torch.from_numpy(made.features)], [True])
+        if factor == 1.0:
+            return sound
+        return Shortener(factor, SAMPLE_RATE).shorten(sound, final=True)
 
 
 def write_wave(path: Path, samples: npt.NDArray[np.float32]) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from engine import ConfigurationError
+from engine import ConfigurationError, InvalidRequestError, SpeechParameters
 from engine.pipeline_config import CLIENT, EdgeConfig, PipelineConfig, load_pipeline
 from tests.toys import Toy
 
@@ -67,3 +67,20 @@ def test_a_pipeline_that_is_not_installed_is_told_with_those_that_are() -> None:
     with pytest.raises(ConfigurationError, match=r"no pipeline 'larch'; installed are: .*lark"):
         load_pipeline("larch")
     assert load_pipeline("lark").name == "lark"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "name"),
+    [
+        (SpeechParameters(reference_audio=b"RIFF"), "ref_audio"),
+        (SpeechParameters(reference_text="hello"), "ref_text"),
+    ],
+)
+def test_reference_audio_is_refused_by_what_does_not_clone(
+    parameters: SpeechParameters, name: str
+) -> None:
+    for pipeline in (TOY, load_pipeline("lark"), load_pipeline("qwen3_omni")):
+        with pytest.raises(InvalidRequestError, match="clones none") as refusal:
+            pipeline.check_parameters({}, parameters)
+        assert refusal.value.parameter == name
+    replace(TOY, clones=True).check_parameters({}, parameters)

@@ -105,7 +105,7 @@ def test_parameters_that_cannot_be_served_are_refused(checkpoint: Path, tmp_path
     with pytest.raises(InvalidRequestError, match="speed"):
         PIPELINE.check(SpeechParameters(speed=2.0))
     with pytest.raises(InvalidRequestError, match="clones none"):
-        PIPELINE.check(SpeechParameters(reference_audio=b"RIFF"))
+        PIPELINE.check_parameters(models, SpeechParameters(reference_audio=b"RIFF"))
     PIPELINE.check(SpeechParameters())
 
 

@@ -1,0 +1,58 @@
+"""What the Talkers of Qwen's checkpoints share: the way through vLLM's backbone to a token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Generic, TypeVar
+
+import torch
+from torch import nn
+from vllm.model_executor.layers.logits_processor import LogitsProcessor
+from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
+from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper
+from vllm.sequence import IntermediateTensors
+
+Backbone = TypeVar("Backbone", bound=nn.Module)
+
+
+class CodecTalker(nn.Module, Generic[Backbone]):
+    """A backbone of vLLM whose tokens are codes of codebook 0, and tokens that end speech.
+
+    Attributes:
+        checkpoint_names: From a checkpoint's names to the modules'.
+        model: The backbone; its `embed_tokens` embeds codes.
+        codec_head: From states to logits of all tokens.
+        never_sampled: Tokens that are no code and end nothing, bool, shape [vocabulary].
+    """
+
+    checkpoint_names: WeightsMapper
+    model: Backbone
+    codec_head: ParallelLMHead
+    logits_processor: LogitsProcessor
+    never_sampled: torch.Tensor
+
+    def embed_input_ids(self, input_ids: torch.Tensor) -> torch.Tensor:
+        """Codec embeddings of the tokens alone; the runner replaces them by `embed_step`."""
+        embedded: torch.Tensor = self.model.get_submodule("embed_tokens")(input_ids)
+        return embedded
+
+    def forward(
+        self,
+        input_ids: torch.Tensor | None,
+        positions: torch.Tensor,
+        intermediate_tensors: IntermediateTensors | None = None,
+        inputs_embeds: torch.Tensor | None = None,
+    ) -> torch.Tensor | IntermediateTensors:
+        """Last layer's states, shape [steps, hidden]."""
+        return self.model(input_ids, positions, intermediate_tensors, inputs_embeds)
+
+    def compute_logits(self, hidden_states: torch.Tensor) -> torch.Tensor | None:
+        """Logits of codebook 0 and the tokens that end speech, shape [requests, vocabulary]."""
+        logits = self.logits_processor(self.codec_head, hidden_states)
+        if logits is not None:
+            logits.masked_fill_(self.never_sampled, -torch.inf)
+        return logits
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Loads the Talker's part of a checkpoint."""
+        return AutoWeightsLoader(self).load_weights(weights, mapper=self.checkpoint_names)
