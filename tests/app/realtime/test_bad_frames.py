@@ -136,10 +136,8 @@ async def test_sound_that_is_too_large_is_refused() -> None:
 async def test_a_frame_above_the_servers_limit_closes_with_1009() -> None:
     with serving(RoteEngine(), ear=False, websocket_frame_bytes=1 << 20) as running:  # type: ignore[arg-type]
         async with talking(running.websocket_url) as talk:
-            # The server may refuse the frame before the client has sent all of it.
             with pytest.raises(websockets.ConnectionClosed) as closed:
-                await talk.socket.send("x" * (2 << 20))
-                await talk.rest(5)
+                await send_until_closed(talk, "x" * (2 << 20))
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1009
 
@@ -176,6 +174,12 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
             assert AbortReason.SLOW_CLIENT in engine.ended_for.values()
             talk.socket.transport.abort()  # it would wait for an answer to its goodbye
         assert engine.words_made < 500, "the engine went on for a client that does not read"
+
+
+async def send_until_closed(talk: Talk, frame: str) -> None:
+    """Sends what the server may refuse before all of it is sent, and waits for the end."""
+    await talk.socket.send(frame)
+    await talk.rest(5)
 
 
 async def still_works(talk: Talk) -> None:
