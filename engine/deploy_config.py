@@ -9,6 +9,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from engine.environment import default_device
 from engine.errors import ConfigurationError
 
 
@@ -104,7 +105,7 @@ class StageDeployment(_Strict):
 
     Attributes:
         replicas: How many copies run on the host.
-        device: `cpu` or `cuda:N`.
+        device: `cpu` or `cuda:N`; left out, it is what vLLM was built for, `cpu` or `cuda:0`.
         dtype: torch dtype name of weights and activations; `auto` chooses by the processor.
         max_requests: The most requests in one batch of a replica.
         max_steps: The most steps of a request (autoregressive stages).
@@ -119,7 +120,7 @@ class StageDeployment(_Strict):
     """
 
     replicas: int = Field(default=1, ge=1, le=64)
-    device: str = Field(default="cpu", pattern=r"^(cpu|cuda:\d+)$")
+    device: str = Field(default_factory=default_device, pattern=r"^(cpu|cuda:\d+)$")
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "float32"
     max_requests: int = Field(default=24, ge=1)
     max_steps: int = Field(default=32768, ge=16)

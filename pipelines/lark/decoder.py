@@ -126,8 +126,8 @@ class DecoderState:
         synthesis: state of the source-filter synthesis.
         received: feature frames seen so far.
         finished: whether the end was processed.
-        features: last input frames, [HISTORY, FEATURE_SIZE].
-        history: last input frames of every block, [blocks, HISTORY, width].
+        features: last input frames, [HISTORY, FEATURE_SIZE], on the CPU.
+        history: last input frames of every block, [blocks, HISTORY, width], on the device.
     """
 
     synthesis: SynthesisState
@@ -140,9 +140,10 @@ class DecoderState:
 class Code2WavDecoder:
     """Feature frames to samples for many requests at once."""
 
-    def __init__(self, network: Decoder) -> None:
-        self.network = network.eval().requires_grad_(False)
+    def __init__(self, network: Decoder, device: str = "cpu") -> None:
+        self.network = network.eval().requires_grad_(False).to(device)
         self.config = network.config
+        self.device = torch.device(device)
 
     def new_state(
         self, seed: int = 0, f0_scale: float = 1.0, formant_scale: float = 1.0
@@ -152,7 +153,7 @@ class Code2WavDecoder:
         return DecoderState(
             SynthesisState(seed, f0_scale, formant_scale),
             torch.zeros(HISTORY, FEATURE_SIZE),
-            torch.zeros(blocks, HISTORY, self.config.width),
+            torch.zeros(blocks, HISTORY, self.config.width, device=self.device),
         )
 
     @torch.inference_mode()
@@ -183,7 +184,7 @@ class Code2WavDecoder:
             done = state.received if last else max(state.received - ahead, 0)
             emitted.append(done - ready)
             rows.append(hidden[index, fed[index] - emitted[-1] : fed[index]])
-        spectra = self.network.head(self.network.norm(torch.cat(rows))).numpy()
+        spectra = self.network.head(self.network.norm(torch.cat(rows))).cpu().numpy()
         f0 = [frame_f0(part.numpy()) for part in features]
         return synthesise([state.synthesis for state in states], spectra, emitted, f0, final)
 
@@ -207,10 +208,10 @@ class Code2WavDecoder:
         history = torch.stack([state.history for state in states])
         for index, state in enumerate(states):
             state.features = frames[index, fed[index] : fed[index] + HISTORY].clone()
-        hidden = self.network.input(frames.transpose(1, 2)).transpose(1, 2)
+        hidden = self.network.input(frames.to(self.device).transpose(1, 2)).transpose(1, 2)
         delay = self.config.right[0]
-        keep = torch.tensor(fed)[:, None] + torch.arange(HISTORY)
-        rows = torch.arange(len(states))[:, None]
+        keep = (torch.tensor(fed)[:, None] + torch.arange(HISTORY)).to(self.device)
+        rows = torch.arange(len(states), device=self.device)[:, None]
         kept = torch.empty_like(history)
         for layer, block in enumerate(self.network.blocks):
             _clear_outside(hidden, spans, delay)
@@ -244,7 +245,7 @@ class Code2Wav:
     decoder: Code2WavDecoder
 
 
-def load_code2wav(folder: Path) -> Code2Wav:
+def load_code2wav(folder: Path, device: str = "cpu") -> Code2Wav:
     """Load `code2wav.safetensors` with the sizes that `config.json` beside it names.
 
     The weights are kept in half precision on disk and in single precision in memory.
@@ -264,4 +265,4 @@ def load_code2wav(folder: Path) -> Code2Wav:
         tempo=config["tempo"],
         energy_range=config["energy_range"],
     )
-    return Code2Wav(Codec(codebooks), Code2WavDecoder(network))
+    return Code2Wav(Codec(codebooks), Code2WavDecoder(network, device))

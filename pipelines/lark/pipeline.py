@@ -96,11 +96,14 @@ def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
 
 def build_code2wav(folder: Path, deployment: StageDeployment) -> Replica:
     """One batched decoder."""
+    from engine.device import require_torch_device
     from engine.generation import GenerationReplica
     from pipelines.lark.code2wav import LarkCode2Wav
     from pipelines.lark.decoder import load_code2wav
 
-    return GenerationReplica.of(LarkCode2Wav(load_code2wav(folder).decoder), deployment)
+    require_torch_device(deployment.device)
+    decoder = load_code2wav(folder, deployment.device).decoder
+    return GenerationReplica.of(LarkCode2Wav(decoder), deployment)
 
 
 @functools.cache
