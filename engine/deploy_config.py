@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -114,6 +114,8 @@ class StageDeployment(_Strict):
         key_value_cache_bytes: Memory for the KV cache of a replica (autoregressive stages).
         compile: `auto` uses the compiled form if it is there and has it made for the next start
             if not; `always` waits for it; `never` runs eager.
+        cuda_graphs: Batch sizes at which networks of the stage are captured as CUDA graphs, beside
+            those of vLLM; larger batches run without. Captured once, at the start.
         input_limit: How much unprocessed input a request may hold in the stage, in steps or units.
         chunk: Chunk sizes (generation stages).
         diffusion: Segments and steps (diffusion stages).
@@ -127,9 +129,27 @@ class StageDeployment(_Strict):
     max_step_tokens: int = Field(default=2048, ge=16)
     key_value_cache_bytes: int = Field(default=128 * 2**20, ge=2**20)
     compile: Literal["auto", "always", "never"] = "auto"
+    cuda_graphs: list[Annotated[int, Field(ge=1)]] = Field(default_factory=list)
     input_limit: int = Field(default=64, ge=1)
     chunk: ChunkDeployment = ChunkDeployment()
     diffusion: DiffusionDeployment = DiffusionDeployment()
+
+    @model_validator(mode="after")
+    def _graphs_fit(self) -> StageDeployment:
+        if self.cuda_graphs and self.device == "cpu":
+            raise ValueError(
+                f"cuda_graphs is {self.cuda_graphs}, but the stage's device is 'cpu'; leave it out"
+            )
+        if self.cuda_graphs != sorted(set(self.cuda_graphs)):
+            raise ValueError(
+                f"cuda_graphs is {self.cuda_graphs}; it must name each batch size once, in order"
+            )
+        if self.cuda_graphs and self.cuda_graphs[-1] > self.max_requests:
+            raise ValueError(
+                f"cuda_graphs goes up to {self.cuda_graphs[-1]}, but max_requests is "
+                f"{self.max_requests}; no batch is larger than that"
+            )
+        return self
 
 
 class AdmissionDeployment(_Strict):

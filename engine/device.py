@@ -47,3 +47,27 @@ def on_device(device: str) -> AbstractContextManager[object]:
     The engine thread steps the cores of all GPUs in turn.
     """
     return nullcontext() if device == "cpu" else torch.cuda.device(device)
+
+
+def to_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Values of the host on a device; on a GPU without waiting, by way of pinned memory."""
+    if device.type == "cpu":
+        return values
+    return values.pin_memory().to(device, non_blocking=True)
+
+
+def to_host(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Tensors of one device on the host; for those of a GPU it is waited once.
+
+    The GPU's other streams are not waited for.
+    """
+    if all(tensor.device.type == "cpu" for tensor in tensors):
+        return tensors
+    copies = tuple(
+        torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True).copy_(
+            tensor, non_blocking=True
+        )
+        for tensor in tensors
+    )
+    torch.cuda.current_stream(tensors[0].device).synchronize()
+    return copies

@@ -33,6 +33,12 @@ def test_what_is_not_named_has_its_default(tmp_path: Path) -> None:
     assert load(tmp_path, "") == DeployConfig()
 
 
+def test_batch_sizes_of_graphs_are_read(tmp_path: Path) -> None:
+    config = load(tmp_path, 'stages: {talker: {device: "cuda:1", cuda_graphs: [1, 2, 8]}}')
+    assert config.stage("talker").cuda_graphs == [1, 2, 8]
+    assert load(tmp_path, "").stage("talker").cuda_graphs == []
+
+
 @pytest.mark.parametrize(
     ("text", "wrong", "near"),
     [
@@ -76,6 +82,15 @@ def test_any_unknown_key_is_refused(tmp_path_factory: pytest.TempPathFactory, ke
         ("stages: [talker]", "stages"),
         ("stages: {code2wav: {chunk: {growth: 1.0}}}", "stages.code2wav.chunk.growth"),
         ("stages: {code2wav: {chunk: {first_units: 64}}}", "stages.code2wav.chunk"),
+        ("stages: {code2wav: {cuda_graphs: [1]}}", "stages.code2wav"),
+        ("stages: {code2wav: {device: 'cuda:0', cuda_graphs: 1}}", "stages.code2wav.cuda_graphs"),
+        (
+            "stages: {code2wav: {device: 'cuda:0', cuda_graphs: [0]}}",
+            "stages.code2wav.cuda_graphs.0",
+        ),
+        ("stages: {code2wav: {device: 'cuda:0', cuda_graphs: [2, 1]}}", "stages.code2wav"),
+        ("stages: {code2wav: {device: 'cuda:0', cuda_graphs: [1, 1]}}", "stages.code2wav"),
+        ("stages: {code2wav: {device: 'cuda:0', cuda_graphs: [64]}}", "stages.code2wav"),
         ("admission: {max_waiting: -1}", "admission.max_waiting"),
         ("admission: {deadline: .nan}", "admission.deadline"),
         ("[1, 2]", "the file"),
