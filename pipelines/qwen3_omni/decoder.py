@@ -108,6 +108,7 @@ def decoder_sizes(config: Qwen3OmniMoeCode2WavConfig) -> DecoderSizes:
         latent=config.hidden_size,
         heads=config.num_attention_heads,
         key_value_heads=config.num_key_value_heads,
+        head_dim=config.hidden_size // config.num_attention_heads,
         window=config.sliding_window,
         intermediate=config.intermediate_size,
         layers=config.num_hidden_layers,

@@ -31,6 +31,7 @@ class DecoderSizes:
     latent: int
     heads: int
     key_value_heads: int
+    head_dim: int
     window: int
     intermediate: int
     layers: int
@@ -43,14 +44,17 @@ class DecoderSizes:
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> DecoderSizes:
         """From `decoder_config`; what is not said there has the reference's default."""
+        hidden, heads = config.get("hidden_size", 1024), config.get("num_attention_heads", 16)
         return cls(
             codebooks=config.get("num_quantizers", 16),
             codes=config.get("codebook_size", 2048),
             codebook_dim=config.get("codebook_dim", 512),
-            hidden=config.get("hidden_size", 1024),
+            hidden=hidden,
             latent=config.get("latent_dim", 1024),
-            heads=config.get("num_attention_heads", 16),
+            heads=heads,
             key_value_heads=config.get("num_key_value_heads", 16),
+            # The published codec's heads are wider than its layers divided by them.
+            head_dim=config.get("head_dim") or hidden // heads,
             window=config.get("sliding_window", 72),
             intermediate=config.get("intermediate_size", 3072),
             layers=config.get("num_hidden_layers", 8),
@@ -60,11 +64,6 @@ class DecoderSizes:
             upsampling_ratios=tuple(config.get("upsampling_ratios", (2, 2))),
             decoder=config.get("decoder_dim", 1536),
         )
-
-    @property
-    def head_dim(self) -> int:
-        """Width of an attention head."""
-        return self.hidden // self.heads
 
 
 class CausalConvolution(nn.Module):

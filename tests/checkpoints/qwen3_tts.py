@@ -206,6 +206,8 @@ def make_codec_config(sizes: Sizes) -> Qwen3TTSTokenizerV2Config:
         "latent_dim": sizes.decoder,
         "num_attention_heads": 4,
         "num_key_value_heads": 4,
+        # In the small one, as in the published, not the width divided by the heads.
+        "head_dim": 32,
         "sliding_window": 12,
         "intermediate_size": 2 * sizes.decoder,
         "num_hidden_layers": 2,
