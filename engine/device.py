@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
-from vllm.platforms import current_platform
 
 from engine.errors import ConfigurationError
 
@@ -16,6 +15,9 @@ def require_device(device: str) -> str:
     Raises:
         ConfigurationError: It is not there, or the installed vLLM was not built for it.
     """
+    # Imported here, so that what computes with torch alone needs no vLLM.
+    from vllm.platforms import current_platform
+
     kind = torch.device(device).type
     if current_platform.device_type != kind:
         raise ConfigurationError(
