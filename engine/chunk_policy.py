@@ -41,6 +41,14 @@ class ChunkPolicy:
         if self.growth <= 1.0:
             raise ValueError(f"growth is {self.growth}; it must be above 1.")
 
+    @property
+    def usual_units(self) -> list[int]:
+        """The sizes that chunks grow through from the first to the largest, ascending."""
+        sizes = [self.first_units]
+        while sizes[-1] < self.maximum_units:
+            sizes.append(min(int(sizes[-1] * self.growth) + 1, self.maximum_units))
+        return sizes
+
     def target_units(
         self, previous_units: int, slack: float, seconds_per_unit: float, others: int = 0
     ) -> int:

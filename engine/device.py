@@ -44,11 +44,11 @@ def require_torch_device(device: str) -> str:
 
 
 def on_device(device: str) -> AbstractContextManager[object]:
-    """Makes a GPU the current one for a block, as kernels and graphs expect it; no-op for `cpu`.
+    """Makes a GPU the current one for a block, as kernels and graphs expect it; else nothing.
 
     The engine thread steps the cores of all GPUs in turn.
     """
-    return nullcontext() if device == "cpu" else torch.cuda.device(device)
+    return torch.cuda.device(device) if device.startswith("cuda") else nullcontext()
 
 
 def to_device(values: torch.Tensor, device: torch.device) -> torch.Tensor:
@@ -71,5 +71,10 @@ def to_host(*tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
         )
         for tensor in tensors
     )
-    torch.cuda.current_stream(tensors[0].device).synchronize()
+    wait_for(tensors[0].device)
     return copies
+
+
+def wait_for(device: torch.device) -> None:
+    """Waits for all that was asked of a GPU's current stream."""
+    torch.cuda.current_stream(device).synchronize()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +55,14 @@ class GenerationModule(Protocol):
 
     def step(self, items: list[GenerationItem]) -> list[npt.NDArray[np.float32]]:
         """Samples of each item, shape [samples]; each request's follow its earlier ones."""
+
+
+@runtime_checkable
+class CapturedModule(Protocol):
+    """A generation module whose networks can be captured as CUDA graphs."""
+
+    def capture(self, units: Sequence[int], batch_sizes: Sequence[int]) -> None:
+        """Captures steps of these units, filled up to the next of them, at these batch sizes."""
 
 
 @dataclass(slots=True)
@@ -154,7 +162,7 @@ class GenerationReplica:
 
         Raises:
             ConfigurationError: A request may hold less input than its largest chunk takes, so
-                that it would wait for ever.
+                that it would wait for ever; or the module cannot be captured as it asks.
         """
         unit_seconds = module.unit_samples / module.sample_rate
         chunk = deployment.chunk
@@ -170,6 +178,13 @@ class GenerationReplica:
             unit_seconds,
             chunk.first_units_more,
         )
+        if deployment.cuda_graphs:
+            if not isinstance(module, CapturedModule):
+                raise ConfigurationError(
+                    f"cuda_graphs is {deployment.cuda_graphs}, but this stage has no network that "
+                    "can be captured; leave it out."
+                )
+            module.capture(policy.usual_units, deployment.cuda_graphs)
         scheduler = OmniGenerationScheduler(
             policy, deployment.max_requests, MovingAverage(unit_seconds / 4)
         )

@@ -110,7 +110,7 @@ class _DispatchMode(TorchDispatchMode):
         operator = func.overloadpacket
         if operator is ops.is_pinned:
             return args[0] in self.pinned
-        if operator is ops._pin_memory:
+        if operator in (ops.pin_memory, ops._pin_memory):  # the first in inference mode
             return self.pinned.add(args[0].clone())
         if kwargs.get("pin_memory"):
             return self.pinned.add(func(*args, **{**kwargs, "pin_memory": False}))

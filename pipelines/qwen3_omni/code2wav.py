@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from transformers import Qwen3OmniMoeConfig
 from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
@@ -14,7 +13,9 @@ from transformers.models.qwen3_omni_moe.configuration_qwen3_omni_moe import (
 )
 
 from engine import SpeechParameters
+from engine.cuda_graphs import Recorder, Tensors
 from engine.generation import GenerationItem
+from pipelines.qwen.codec_stream import CodecStream, Samples, StreamState
 from pipelines.qwen.weights import load_module
 from pipelines.qwen3_omni.decoder import Decoder, DecoderStep, decoder_sizes
 from pipelines.qwen3_omni.model_configuration import part
@@ -22,34 +23,24 @@ from pipelines.qwen3_omni.model_configuration import part
 SAMPLE_RATE = 24_000
 """The checkpoints do not say it; the model's authors do."""
 
-Samples = npt.NDArray[np.float32]
-Codes = npt.NDArray[np.int64]
 
-
-@dataclass(slots=True)
-class StreamState:
-    """A request's state.
-
-    Attributes:
-        row: What the layers keep, shape [width].
-        frames: Frames so far.
-    """
-
-    row: torch.Tensor
-    frames: int = 0
-
-
-@dataclass(slots=True)
 class Qwen3OmniCode2Wav:
     """The decoder behind the runtime's generation interface.
 
     Attributes:
         decoder: Does the work.
-        device: Where it works.
     """
 
-    decoder: Decoder
-    device: torch.device
+    sample_rate = SAMPLE_RATE
+
+    def __init__(self, decoder: Decoder, device: torch.device) -> None:
+        """Takes a loaded decoder and where it works."""
+        self.decoder = decoder
+        sizes = decoder.sizes.codebooks, self.unit_samples
+        self._beginning = CodecStream(self.begin, *sizes, device)
+        self._continuing = CodecStream(self.go_on, *sizes, device)
+        dtype = next(decoder.parameters()).dtype
+        self._silence = torch.zeros(decoder.state_width, dtype=dtype, device=device)
 
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype, device: torch.device) -> Qwen3OmniCode2Wav:
@@ -65,11 +56,6 @@ class Qwen3OmniCode2Wav:
         return cls(decoder.eval().to(device, dtype), device)
 
     @property
-    def sample_rate(self) -> int:
-        """Samples a second."""
-        return SAMPLE_RATE
-
-    @property
     def unit_samples(self) -> int:
         """Samples of a frame."""
         return self.decoder.frame_samples
@@ -77,8 +63,14 @@ class Qwen3OmniCode2Wav:
     def open(self, parameters: SpeechParameters) -> StreamState:
         """The state of a request that has not said anything yet."""
         del parameters
-        dtype = next(self.decoder.parameters()).dtype
-        return StreamState(torch.zeros(self.decoder.state_width, dtype=dtype, device=self.device))
+        return StreamState(self._silence)
+
+    def capture(
+        self, units: Sequence[int], batch_sizes: Sequence[int], recorder: Recorder | None = None
+    ) -> None:
+        """See `engine.generation.CapturedModule`."""
+        for stream in (self._continuing, self._beginning):
+            stream.capture(self._silence, units, batch_sizes, recorder)
 
     @torch.inference_mode()
     def step(self, items: list[GenerationItem]) -> list[Samples]:
@@ -87,31 +79,36 @@ class Qwen3OmniCode2Wav:
         busy = [index for index, item in enumerate(items) if item.data]
         beginning = [index for index in busy if items[index].state.frames == 0]
         continuing = [index for index in busy if items[index].state.frames > 0]
-        for begins, chosen in ((True, beginning), (False, continuing)):
+        for stream, chosen, lost in (
+            (self._beginning, beginning, self.decoder.lost_samples),
+            (self._continuing, continuing, 0),
+        ):
             if not chosen:
                 continue
             states = [items[index].state for index in chosen]
             codes = [np.stack(items[index].data) for index in chosen]
-            for index, sound in zip(chosen, self._decode(states, codes, begins), strict=True):
+            for index, sound in zip(chosen, stream.step(states, codes, lost), strict=True):
                 results[index] = sound
         return results
 
-    def _decode(self, states: list[StreamState], codes: list[Codes], begins: bool) -> list[Samples]:
-        frames = [len(one) for one in codes]
-        padded = np.zeros((len(codes), max(frames), self.decoder.sizes.codebooks), np.int64)
-        for row, one in zip(padded, codes, strict=True):
-            row[: len(one)] = one
-        rows = torch.stack([state.row for state in states])
-        positions = torch.tensor([state.frames for state in states], device=self.device)
-        step = DecoderStep(rows, frames, positions, begins)
-        samples = self.decoder(torch.from_numpy(padded).to(self.device), step)
-        sounds = samples.float().cpu().numpy()
-        for state, row, count in zip(states, rows, frames, strict=True):
-            # A copy: a row of the batch would keep the whole batch's states alive.
-            state.row = row.clone()
-            state.frames += count
-        lost = self.decoder.lost_samples if begins else 0
-        return [
-            sound[: count * self.unit_samples - lost].copy()
-            for sound, count in zip(sounds, frames, strict=True)
-        ]
+    def begin(
+        self,
+        codes: torch.Tensor,
+        rows: torch.Tensor,
+        positions: torch.Tensor,
+        frames: torch.Tensor | None = None,
+    ) -> Tensors:
+        """Decodes the first step of streams; see `pipelines.qwen.codec_stream.Advance`."""
+        step = DecoderStep(rows, positions, frames, begins=True)
+        return self.decoder(codes, step).float(), step.kept
+
+    def go_on(
+        self,
+        codes: torch.Tensor,
+        rows: torch.Tensor,
+        positions: torch.Tensor,
+        frames: torch.Tensor | None = None,
+    ) -> Tensors:
+        """Decodes a later step; see `pipelines.qwen.codec_stream.Advance`."""
+        step = DecoderStep(rows, positions, frames)
+        return self.decoder(codes, step).float(), step.kept

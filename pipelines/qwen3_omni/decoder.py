@@ -28,7 +28,7 @@ from pipelines.qwen3_tts.codec import (
     ResidualUnit,
     SnakeBeta,
 )
-from pipelines.qwen3_tts.codec_state import Slot, StateLayout, StreamStep
+from pipelines.qwen3_tts.codec_state import StateLayout, StreamStep
 from pipelines.qwen3_tts.codec_transformer import CodecTransformer
 
 
@@ -44,16 +44,9 @@ class DecoderStep(StreamStep):
     begins: bool = False
     dropped: Mapping[int, int] = field(default_factory=dict)
 
-    def extend(self, slot: Slot, values: torch.Tensor, units: int) -> torch.Tensor:
-        """As the base class; the values of a beginning are fewer."""
-        past = slot.view(self.rows)
-        joined = torch.cat([past, values], dim=-1)
-        kept = slot.shape[-1]
-        lost = self.dropped.get(units, 0) if self.begins else 0
-        for row, (state, whole) in enumerate(zip(past, joined, strict=True)):
-            end = self.frames[row] * units - lost
-            state.copy_(whole[..., end : end + kept])
-        return joined
+    def lost(self, units: int) -> int:
+        """See the base class: a beginning has less."""
+        return self.dropped.get(units, 0) if self.begins else 0
 
 
 class Upsampling(CausalUpsampling):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +12,9 @@ import torch
 from torch import nn
 
 from engine import SpeechParameters
+from engine.cuda_graphs import Recorder, Tensors
 from engine.generation import GenerationItem
+from pipelines.qwen.codec_stream import CodecStream, Samples, StreamState
 from pipelines.qwen.files import read_json
 from pipelines.qwen.weights import load_module
 from pipelines.qwen3_tts.codec import (
@@ -25,19 +28,6 @@ from pipelines.qwen3_tts.codec import (
 )
 from pipelines.qwen3_tts.codec_state import StateLayout, StreamStep
 from pipelines.qwen3_tts.codec_transformer import CodecTransformer
-
-
-@dataclass(slots=True)
-class StreamState:
-    """A request's state.
-
-    Attributes:
-        row: What the layers keep, shape [width].
-        frames: Frames so far.
-    """
-
-    row: torch.Tensor
-    frames: int = 0
 
 
 class CodecDecoder(nn.Module):
@@ -72,7 +62,7 @@ class CodecDecoder(nn.Module):
 
         Args:
             codes: int64, shape [requests, codebooks, frames].
-            step: The requests' states, which are advanced.
+            step: The requests' states.
 
         Returns:
             Samples in [-1, 1], shape [requests, frames * frame_samples].
@@ -100,19 +90,22 @@ class Frames:
     silent: bool = False
 
 
-@dataclass(slots=True)
 class Qwen3TTSCode2Wav:
     """The decoder behind the runtime's generation interface.
 
     Attributes:
         decoder: Does the work.
         sample_rate: Samples a second.
-        device: Where it works.
     """
 
-    decoder: CodecDecoder
-    sample_rate: int
-    device: torch.device
+    def __init__(self, decoder: CodecDecoder, sample_rate: int, device: torch.device) -> None:
+        """Takes a loaded decoder and where it works."""
+        self.decoder = decoder
+        self.sample_rate = sample_rate
+        codebooks = decoder.sizes.codebooks
+        self._stream = CodecStream(self.advance, codebooks, self.unit_samples, device)
+        dtype = next(decoder.parameters()).dtype
+        self._silence = torch.zeros(decoder.state_width, dtype=dtype, device=device)
 
     @classmethod
     def load(cls, folder: Path, dtype: torch.dtype, device: torch.device) -> Qwen3TTSCode2Wav:
@@ -135,11 +128,16 @@ class Qwen3TTSCode2Wav:
     def open(self, parameters: SpeechParameters) -> StreamState:
         """The state of a request that has not said anything yet."""
         del parameters
-        dtype = next(self.decoder.parameters()).dtype
-        return StreamState(torch.zeros(self.decoder.state_width, dtype=dtype, device=self.device))
+        return StreamState(self._silence)
+
+    def capture(
+        self, units: Sequence[int], batch_sizes: Sequence[int], recorder: Recorder | None = None
+    ) -> None:
+        """See `engine.generation.CapturedModule`."""
+        self._stream.capture(self._silence, units, batch_sizes, recorder)
 
     @torch.inference_mode()
-    def step(self, items: list[GenerationItem]) -> list[npt.NDArray[np.float32]]:
+    def step(self, items: list[GenerationItem]) -> list[Samples]:
         """Samples of each item's frames."""
         results = [np.zeros(0, np.float32) for _ in items]
         busy = [index for index, item in enumerate(items) if item.data]
@@ -147,29 +145,19 @@ class Qwen3TTSCode2Wav:
             return results
         states = [items[index].state for index in busy]
         codes = [np.concatenate([part.codes for part in items[index].data]) for index in busy]
-        samples = self._decode(states, codes)
+        samples = self._stream.step(states, codes)
         for index, sound in zip(busy, samples, strict=True):
             silent = sum(len(part.codes) for part in items[index].data if part.silent)
             results[index] = sound[silent * self.unit_samples :]
         return results
 
-    def _decode(
-        self, states: list[StreamState], codes: list[npt.NDArray[np.int64]]
-    ) -> list[npt.NDArray[np.float32]]:
-        frames = [len(part) for part in codes]
-        padded = np.zeros((len(codes), max(frames), self.decoder.sizes.codebooks), np.int64)
-        for row, part in zip(padded, codes, strict=True):
-            row[: len(part)] = part
-        rows = torch.stack([state.row for state in states])
-        positions = torch.tensor([state.frames for state in states], device=self.device)
-        step = StreamStep(rows, frames, positions)
-        inputs = torch.from_numpy(padded).transpose(1, 2).to(self.device)
-        samples = self.decoder(inputs, step).float().cpu().numpy()
-        for state, row, count in zip(states, rows, frames, strict=True):
-            # A copy: a row of the batch would keep the whole batch's states alive.
-            state.row = row.clone()
-            state.frames += count
-        return [
-            sound[: count * self.unit_samples].copy()
-            for sound, count in zip(samples, frames, strict=True)
-        ]
+    def advance(
+        self,
+        codes: torch.Tensor,
+        rows: torch.Tensor,
+        positions: torch.Tensor,
+        frames: torch.Tensor | None = None,
+    ) -> Tensors:
+        """See `pipelines.qwen.codec_stream.Advance`."""
+        step = StreamStep(rows, positions, frames)
+        return self.decoder(codes.transpose(1, 2), step).float(), step.kept

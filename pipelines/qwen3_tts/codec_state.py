@@ -44,14 +44,25 @@ class StreamStep:
     end is computed and dropped, and never enters its state.
 
     Attributes:
-        rows: The requests' states, shape [requests, width]; layers write theirs.
-        frames: Frames of each request, on the CPU.
+        rows: The requests' states, shape [requests, width].
         positions: Frames that each request had before, int64, shape [requests].
+        frames: Frames of each request, int64, shape [requests]; None: all have as many.
+        kept: The requests' states behind their frames, shape of `rows`; layers write theirs.
     """
 
     rows: torch.Tensor
-    frames: list[int]
     positions: torch.Tensor
+    frames: torch.Tensor | None
+    kept: torch.Tensor = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Makes room for the new states."""
+        self.kept = torch.empty_like(self.rows)
+
+    def lost(self, units: int) -> int:
+        """How many values of a layer with `units` values a frame the step has less than that."""
+        del units
+        return 0
 
     def extend(self, slot: Slot, values: torch.Tensor, units: int) -> torch.Tensor:
         """What a slot holds, then the new values, along the last axis; keeps the new tail.
@@ -64,13 +75,13 @@ class StreamStep:
         Returns:
             Shape [requests, channels, kept + time].
         """
-        past = slot.view(self.rows)
-        joined = torch.cat([past, values], dim=-1)
-        kept = slot.shape[-1]
-        if len(set(self.frames)) == 1:
-            past.copy_(joined[..., joined.shape[-1] - kept :])
+        joined = torch.cat([slot.view(self.rows), values], dim=-1)
+        kept = slot.view(self.kept)
+        length = slot.shape[-1]
+        if self.frames is None:
+            kept.copy_(joined[..., joined.shape[-1] - length :])
         else:
-            for row, (state, whole) in enumerate(zip(past, joined, strict=True)):
-                end = self.frames[row] * units
-                state.copy_(whole[..., end : end + kept])
+            ends = self.frames * units - self.lost(units)
+            places = ends[:, None] + torch.arange(length, device=joined.device)
+            kept.copy_(joined.gather(-1, places[:, None].expand_as(kept)))
         return joined

@@ -25,6 +25,14 @@ def test_the_first_chunk_is_small_whatever_the_slack(
     assert policy.target_units(0, slack, cost) == policy.first_units
 
 
+@given(policies)
+def test_usual_sizes_are_those_that_chunks_grow_through(policy: ChunkPolicy) -> None:
+    sizes = [policy.target_units(0, 100.0, 0.0)]
+    while sizes[-1] < policy.maximum_units:
+        sizes.append(policy.target_units(sizes[-1], 100.0, 0.0))
+    assert policy.usual_units == sizes
+
+
 @given(policies, st.integers(1, 200), slacks, costs)
 def test_sizes_stay_in_their_bounds_and_never_jump(
     policy: ChunkPolicy, previous: int, slack: float, cost: float

@@ -5,45 +5,15 @@ Without a GPU the graph is one that does again what was recorded, on the same bu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import pytest
 import torch
 
 from engine.cuda_graphs import CudaRecorder, GraphedFunction
 from engine.device import to_device, to_host
+from tests.graphs import RepeatRecorder
 
 CPU = torch.device("cpu")
 SIZES = (1, 2, 4, 8)
-
-
-@dataclass
-class Repeat:
-    """Does again what was recorded, and counts."""
-
-    run: Callable[[], object]
-    replays: int = 0
-
-    def replay(self) -> None:
-        self.replays += 1
-        self.run()
-
-
-@dataclass
-class RepeatRecorder:
-    """Records what runs, as often as a warm-up and a capture do."""
-
-    graphs: list[Repeat] = field(default_factory=list)
-
-    def record(self, run: Callable[[], object]) -> Repeat:
-        run()
-        self.graphs.append(Repeat(run))
-        return self.graphs[-1]
-
-    @property
-    def replays(self) -> list[int]:
-        return [graph.replays for graph in self.graphs]
 
 
 def running_sum(values: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

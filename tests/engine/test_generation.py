@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -61,6 +62,24 @@ def offer(replica: GenerationReplica, name: str, count: int, start: int = 0) -> 
 
 def names(outputs: list[GenerationOutput]) -> list[str]:
     return [output.request_id for output in outputs]
+
+
+def test_a_module_is_captured_at_the_usual_sizes_and_as_the_deployment_says() -> None:
+    @dataclass
+    class CapturedVoice(Voice):
+        captured: list[tuple[Sequence[int], Sequence[int]]] = field(default_factory=list)
+
+        def capture(self, units: Sequence[int], batch_sizes: Sequence[int]) -> None:
+            self.captured.append((units, batch_sizes))
+
+    on_gpu = DEPLOYMENT.model_copy(update={"device": "cuda:0", "cuda_graphs": [1, 2]})
+    module = CapturedVoice()
+    GenerationReplica.of(module, on_gpu)
+    assert module.captured == [([2, 5, 8], [1, 2])]
+    GenerationReplica.of(module, DEPLOYMENT)
+    assert len(module.captured) == 1
+    with pytest.raises(ConfigurationError, match=r"cuda_graphs is \[1, 2\], but"):
+        GenerationReplica.of(Voice(), on_gpu)
 
 
 def test_nothing_is_due_before_the_first_chunk_is_there(replica: GenerationReplica) -> None:

@@ -9,9 +9,12 @@ import pytest
 import torch
 from transformers import Qwen3OmniMoeForConditionalGeneration
 
-from engine import SpeechParameters
+from engine import SpeechParameters, device
 from engine.generation import GenerationItem
-from pipelines.qwen3_omni.code2wav import Codes, Qwen3OmniCode2Wav, Samples
+from pipelines.qwen.codec_stream import Codes, Samples
+from pipelines.qwen3_omni.code2wav import Qwen3OmniCode2Wav
+from tests.graphs import RepeatRecorder
+from tests.synchronisation import DEVICE, no_synchronisation
 
 FRAMES = 60
 LARGEST_ERROR = 1e-4
@@ -60,12 +63,11 @@ def test_chunks_equal_the_reference_in_one_piece(
     assert_equal_sound(np.concatenate(parts), expected(reference, codes))
 
 
-def test_a_mixed_batch_equals_each_alone(
-    code2wav: Qwen3OmniCode2Wav, reference: Qwen3OmniMoeForConditionalGeneration
-) -> None:
-    """Eight streams that join at different steps with chunks of different sizes."""
+def stream_a_mixed_batch(
+    code2wav: Qwen3OmniCode2Wav, utterances: list[Codes]
+) -> list[list[Samples]]:
+    """Streams that join at different steps with chunks of different sizes."""
     generator = np.random.default_rng(2)
-    utterances = [random_codes(20 + 5 * i, i, code2wav) for i in range(8)]
     states = [code2wav.open(SpeechParameters()) for _ in utterances]
     positions = [0] * len(utterances)
     parts: list[list[Samples]] = [[] for _ in utterances]
@@ -83,8 +85,43 @@ def test_a_mixed_batch_equals_each_alone(
         for index, part in zip(chosen, code2wav.step(items), strict=True):
             parts[index].append(part)
         step += 1
+    return parts
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_a_mixed_batch_equals_each_alone(
+    checkpoint: Path, reference: Qwen3OmniMoeForConditionalGeneration, captured: bool
+) -> None:
+    """Eight streams, as they are and by graphs of up to six requests and seven frames."""
+    code2wav = Qwen3OmniCode2Wav.load(checkpoint, torch.float32, torch.device("cpu"))
+    recorder = RepeatRecorder()
+    if captured:
+        code2wav.capture([2, 7], [1, 3, 6], recorder)
+    utterances = [random_codes(20 + 5 * i, i, code2wav) for i in range(8)]
+    parts = stream_a_mixed_batch(code2wav, utterances)
+    assert bool(sum(recorder.replays)) == captured
     for codes, made in zip(utterances, parts, strict=True):
         assert_equal_sound(np.concatenate(made), expected(reference, codes))
+
+
+def test_a_step_waits_once_for_each_batch_on_a_gpu(
+    checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that begin are a batch of their own."""
+    waits: list[torch.device] = []
+    monkeypatch.setattr(device, "wait_for", waits.append)
+    code2wav = Qwen3OmniCode2Wav.load(checkpoint, torch.float32, DEVICE)
+    states = [code2wav.open(SpeechParameters()) for _ in range(3)]
+    codes = random_codes(5, 0, code2wav)
+    for counts, batches in (((1, 2, 0), 1), ((3, 1, 2), 2), ((4, 4, 4), 1)):
+        items = [
+            GenerationItem(state, tuple(codes[:count]), False)
+            for state, count in zip(states, counts, strict=True)
+        ]
+        waits.clear()
+        with no_synchronisation():
+            code2wav.step(items)
+        assert waits == [DEVICE] * batches
 
 
 def test_an_input_that_ends_without_frames_gives_no_samples(code2wav: Qwen3OmniCode2Wav) -> None:

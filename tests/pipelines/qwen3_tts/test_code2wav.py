@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from engine import SpeechParameters
+from engine import SpeechParameters, device
 from engine.generation import GenerationItem
 from pipelines.qwen3_tts.code2wav import Frames, Qwen3TTSCode2Wav
 from tests.checkpoints.qwen3_tts import SMALL, Variant
+from tests.graphs import RepeatRecorder
 from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
+from tests.synchronisation import DEVICE, no_synchronisation
 
 LENGTHS = (60, 37, 80, 1)
 
@@ -78,6 +80,45 @@ def test_batches_of_mixed_sizes_equal_the_reference(
     sizes: list[int],
 ) -> None:
     assert_close(streamed(module, codes, sizes), expected)
+
+
+@pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [1, 4, 25, 7], [3, 3, 3, 3]], ids=str)
+def test_graphs_equal_the_reference(
+    checkpoints: dict[Variant, Path],
+    codes: list[np.ndarray],
+    expected: list[np.ndarray],
+    sizes: list[int],
+) -> None:
+    """Captured for up to 8 frames and 3 requests; the rest runs as it is."""
+    folder = checkpoints[Variant.CUSTOM_VOICE] / "speech_tokenizer"
+    module = Qwen3TTSCode2Wav.load(folder, torch.float32, torch.device("cpu"))
+    recorder = RepeatRecorder()
+    module.capture([2, 4, 8], [1, 3], recorder)
+    assert len(recorder.graphs) == 6
+    assert_close(streamed(module, codes[:3], sizes[:3]), expected[:3])
+    assert sum(recorder.replays) > 3
+    assert_close(streamed(module, codes, sizes), expected)
+
+
+def test_a_step_waits_once_for_a_gpu(
+    checkpoints: dict[Variant, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[torch.device] = []
+    monkeypatch.setattr(device, "wait_for", waits.append)
+    folder = checkpoints[Variant.CUSTOM_VOICE] / "speech_tokenizer"
+    module = Qwen3TTSCode2Wav.load(folder, torch.float32, DEVICE)
+    states = [module.open(SpeechParameters()) for _ in range(3)]
+    codes = np.zeros((5, SMALL.codebooks), np.int64)
+    for counts in ((1, 1, 1), (2, 5, 1), (1, 1, 3)):
+        items = [
+            GenerationItem(s, (Frames(codes[:n]),), False)
+            for s, n in zip(states, counts, strict=True)
+        ]
+        waits.clear()
+        with no_synchronisation():
+            made = module.step(items)
+        assert waits == [DEVICE]
+        assert [len(sound) // module.unit_samples for sound in made] == list(counts)
 
 
 def test_silent_frames_are_context_and_nothing_else(
