@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.deploy_config import StageDeployment
 from engine.diffusion_cache import StepCacheCount, StepCachePolicy
-from engine.diffusion_module import DiffusionInput, DiffusionModule
+from engine.diffusion_module import CapturedDenoiser, DiffusionInput, DiffusionModule
 from engine.diffusion_scheduler import DiffusionRequest, OmniDiffusionScheduler
 from engine.diffusion_segments import SegmentPolicy
 from engine.errors import ConfigurationError
@@ -71,7 +71,7 @@ class DiffusionReplica:
 
         Raises:
             ConfigurationError: A request may hold less input than its largest segment takes, so
-                that it would wait for ever.
+                that it would wait for ever; or the module cannot be captured as it asks.
         """
         diffusion = deployment.diffusion
         policy = SegmentPolicy.of(diffusion, module.block_units)
@@ -81,6 +81,15 @@ class DiffusionReplica:
                 f"input_limit is {deployment.input_limit}; it must be at least the units of a "
                 f"largest segment and its look-ahead, {largest}."
             )
+        if deployment.cuda_graphs:
+            counts = policy.usual_blocks(deployment.cuda_graphs, diffusion.step_units)
+            if not counts or not isinstance(module, CapturedDenoiser):
+                raise ConfigurationError(
+                    f"cuda_graphs is {deployment.cuda_graphs}, but this stage has no network that "
+                    "can be captured, or no usual size without diffusion.look_ahead_blocks; leave "
+                    "it out."
+                )
+            module.capture(counts)
         scheduler = OmniDiffusionScheduler(policy, deployment.max_requests, diffusion.step_units)
         cache = StepCachePolicy.of(diffusion.cache)
         return cls(module, scheduler, deployment.input_limit, cache)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from engine.diffusion_segments import Segment
 from engine.request import SpeechParameters
@@ -79,3 +80,11 @@ class DiffusionModule(Protocol):
 
     def finish(self, state: Any, segment: Segment, trajectory: Any) -> Any:
         """The payload of a segment whose every evaluation is done: of the units it keeps."""
+
+
+@runtime_checkable
+class CapturedDenoiser(Protocol):
+    """A denoiser whose network can be captured as CUDA graphs."""
+
+    def capture(self, block_counts: Sequence[int]) -> None:
+        """Captures evaluations of that many blocks of attention, all requests together."""

@@ -8,6 +8,7 @@ in the batch: the samples of a request are the same however it is streamed (inva
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.deploy_config import DiffusionDeployment
@@ -74,6 +75,24 @@ class SegmentPolicy:
         if self.look_ahead_blocks is None:
             return None
         return (self.maximum_blocks + self.look_ahead_blocks) * self.block_units
+
+    def usual_blocks(self, requests: Sequence[int], step_units: int) -> list[int]:
+        """Blocks in a step of so many requests, their segments all smallest or all largest.
+
+        Args:
+            requests: How many requests.
+            step_units: The most units in a step, unless one segment alone has more.
+
+        Returns:
+            Ascending; empty if the whole input is one segment.
+        """
+        if self.look_ahead_blocks is None:
+            return []
+        segments = [
+            size + self.look_ahead_blocks for size in (self.first_blocks, self.maximum_blocks)
+        ]
+        most = max(step_units // self.block_units, segments[-1])
+        return sorted({min(count * size, most) for count in requests for size in segments})
 
     def keep_units(self, index: int) -> int:
         """Units that segment number `index` keeps, if the input is long enough."""

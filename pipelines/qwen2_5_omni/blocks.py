@@ -1,4 +1,4 @@
-"""Segments of many requests packed into one run of attention blocks (pure index logic).
+"""Segments of many requests packed into one run of attention blocks (index logic).
 
 The denoiser's attention sees whole blocks: a frame attends to its own block and, in some layers,
 to the block before or behind. So a batch needs no padding to its longest segment: the blocks of
@@ -7,102 +7,125 @@ all segments stand in one row, and each knows its neighbours by index.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
+from torch.nn import functional
 
 BRANCHES = 2
 """With and without conditioning, for guidance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """Where the blocks of a batch's segments stand; every index counts in one branch.
+class BlockPlan(NamedTuple):
+    """What the network must know of each block; every member int64 or bool, shape [blocks].
 
     Attributes:
-        block_size: Frames in a block.
-        lengths: Frames of each segment.
-        counts: Blocks of each segment.
-        item_of: The segment of each block, int64, shape [blocks].
-        before: The block before each; where there is none, `blocks` plus the segment's index.
-        behind: The block behind each; where there is none, `blocks`.
-        valid: Whether each frame is one, bool, shape [blocks, block size].
+        evaluation: Which evaluation this is.
+        position: The block's first frame in its utterance.
+        frames: How many of its frames are some.
+        before: The block before in its segment; itself where there is none.
+        behind: The block behind in its segment; itself where there is none.
+        has_before: Whether there is a block before in its segment.
+        has_kept: Whether something was kept of the segment before, which this block sees.
+        has_behind: Whether there is a block behind in its segment.
     """
 
-    block_size: int
-    lengths: tuple[int, ...]
-    counts: tuple[int, ...]
-    item_of: torch.Tensor
+    evaluation: torch.Tensor
+    position: torch.Tensor
+    frames: torch.Tensor
     before: torch.Tensor
     behind: torch.Tensor
-    valid: torch.Tensor
+    has_before: torch.Tensor
+    has_kept: torch.Tensor
+    has_behind: torch.Tensor
 
     @classmethod
-    def of(cls, lengths: list[int], block_size: int, device: torch.device) -> Packing:
-        """The packing of segments with these lengths in frames."""
-        counts = [-(-length // block_size) for length in lengths]
-        total = sum(counts)
-        item_of: list[int] = []
-        before: list[int] = []
-        behind: list[int] = []
-        for item, count in enumerate(counts):
-            first = len(item_of)
-            item_of += [item] * count
-            before += [total + item, *range(first, first + count - 1)]
-            behind += [*range(first + 1, first + count), total]
-        frames = torch.arange(block_size)
-        left = torch.cat(
-            [
-                length - block_size * torch.arange(count)
-                for length, count in zip(lengths, counts, strict=True)
-            ]
-        )
-        return cls(
-            block_size,
-            tuple(lengths),
-            tuple(counts),
-            torch.tensor(item_of, device=device),
-            torch.tensor(before, device=device),
-            torch.tensor(behind, device=device),
-            (frames[None] < left[:, None]).to(device),
-        )
+    def of_rows(cls, rows: torch.Tensor) -> BlockPlan:
+        """From rows as `Packing.rows` makes them.
+
+        Rows that are left over from a larger batch may name neighbours that are not there; what
+        they see does not matter.
+        """
+        numbers, neighbours = rows[:, :3].unbind(1), rows[:, 3:5].clamp(max=len(rows) - 1).unbind(1)
+        return cls(*numbers, *neighbours, *rows[:, 5:].bool().unbind(1))
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSegment:
+    """A segment to be packed.
+
+    Attributes:
+        length: Its frames.
+        evaluation: Which evaluation of it is due.
+        start: Its first frame in its utterance.
+        has_kept: Whether something was kept of the segment before.
+    """
+
+    length: int
+    evaluation: int
+    start: int
+    has_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Where the blocks of a batch's segments stand.
+
+    Attributes:
+        segments: The segments, in order.
+        block_size: Frames in a block.
+    """
+
+    segments: Sequence[PackedSegment]
+    block_size: int
 
     @property
-    def blocks(self) -> int:
-        """Blocks of one branch."""
-        return len(self.item_of)
+    def counts(self) -> list[int]:
+        """Blocks of each segment."""
+        return [-(-segment.length // self.block_size) for segment in self.segments]
 
     @property
-    def full(self) -> bool:
-        """Whether no block is filled up."""
-        return all(length % self.block_size == 0 for length in self.lengths)
+    def first_blocks(self) -> list[int]:
+        """The first block of each segment."""
+        counts = self.counts
+        return [sum(counts[:index]) for index in range(len(counts))]
 
-    def pack(self, segments: list[torch.Tensor]) -> torch.Tensor:
-        """Segments [branches, frames, width] as blocks [branches * blocks, block size, width]."""
-        padded = [
-            torch.nn.functional.pad(segment, (0, 0, 0, -segment.shape[-2] % self.block_size))
-            for segment in segments
-        ]
-        packed = torch.cat(padded, dim=-2)
-        return packed.reshape(-1, self.block_size, packed.shape[-1])
+    def rows(self) -> torch.Tensor:
+        """The blocks' plan, members of `BlockPlan` as columns, int64, shape [blocks, columns]."""
+        rows: list[tuple[int, ...]] = []
+        for segment, count, first in zip(
+            self.segments, self.counts, self.first_blocks, strict=True
+        ):
+            for index in range(count):
+                block, offset = first + index, index * self.block_size
+                opens, closes = index == 0, index == count - 1
+                rows.append(
+                    (
+                        segment.evaluation,
+                        segment.start + offset,
+                        min(segment.length - offset, self.block_size),
+                        block if opens else block - 1,
+                        block if closes else block + 1,
+                        not opens,
+                        opens and segment.has_kept,
+                        not closes,
+                    )
+                )
+        return torch.tensor(rows)
+
+    def pack(self, parts: list[torch.Tensor]) -> torch.Tensor:
+        """Segments' [..., frames, width] as blocks [blocks, ..., block size, width]."""
+        blocks = []
+        for part in parts:
+            padded = functional.pad(part, (0, 0, 0, -part.shape[-2] % self.block_size))
+            blocks.append(padded.unflatten(-2, (-1, self.block_size)).movedim(-3, 0))
+        return torch.cat(blocks)
 
     def unpack(self, blocks: torch.Tensor) -> list[torch.Tensor]:
-        """Blocks [branches * blocks, block size, width] as segments [branches, frames, width]."""
-        width = blocks.shape[-1]
-        frames = blocks.reshape(-1, self.blocks * self.block_size, width)
-        parts = frames.split([count * self.block_size for count in self.counts], dim=1)
-        return [part[:, :length] for part, length in zip(parts, self.lengths, strict=True)]
-
-    def first_block(self, item: int) -> int:
-        """The index of a segment's first block."""
-        return sum(self.counts[:item])
-
-
-def branched(index: torch.Tensor, blocks: int) -> torch.Tensor:
-    """An index into one branch's rows as one into all branches', laid out one after the other.
-
-    Args:
-        index: int64, shape [n], below `blocks`.
-        blocks: Rows of one branch.
-    """
-    return torch.cat([index + branch * blocks for branch in range(BRANCHES)])
+        """Blocks [blocks, block size, width] as segments' [frames, width], in memory of theirs."""
+        return [
+            part.flatten(0, 1)[: segment.length].clone()
+            for part, segment in zip(blocks.split(self.counts), self.segments, strict=True)
+        ]

@@ -9,17 +9,19 @@ segments but never on how the codes arrive.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
+from engine.cuda_graphs import Recorder
+from engine.device import to_device, to_host
 from engine.diffusion_module import DenoisingItem, DiffusionInput
 from engine.diffusion_segments import Segment
 from engine.request import SpeechParameters
 from pipelines.qwen2_5_omni.checkpoint import Speaker
-from pipelines.qwen2_5_omni.denoiser import Denoiser, DenoiserInput, KeysAndValues
+from pipelines.qwen2_5_omni.denoiser import Denoiser, DenoiserInput
 from pipelines.qwen2_5_omni.flow import FlowPath, FlowSettings
 
 
@@ -50,7 +52,7 @@ class UtteranceState:
     generator: torch.Generator
     noise: torch.Tensor
     codes: list[int] = field(default_factory=list)
-    before: list[tuple[KeysAndValues, ...]] = field(default_factory=list)
+    before: list[torch.Tensor] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -65,15 +67,17 @@ class SegmentFlow:
         seen: What the next segment will see of this one, by evaluation.
         velocity: The last velocity that was computed.
         signal: The cache's signal at that evaluation.
+        finite: Whether the frames that are kept are, once the last evaluation is done.
     """
 
     path: FlowPath
     condition: torch.Tensor
     start: int
     keep: int
-    seen: list[tuple[KeysAndValues, ...]] = field(default_factory=list)
+    seen: list[torch.Tensor] = field(default_factory=list)
     velocity: torch.Tensor | None = None
     signal: torch.Tensor | None = None
+    finite: bool = False
 
 
 class Token2Mel:
@@ -124,6 +128,10 @@ class Token2Mel:
         """Evaluations from noise to mel spectrogram."""
         return self._settings.evaluations
 
+    def capture(self, block_counts: Sequence[int], recorder: Recorder | None = None) -> None:
+        """See `engine.diffusion_module.CapturedDenoiser`."""
+        self._denoiser.capture(block_counts, recorder)
+
     def open(self, parameters: SpeechParameters) -> UtteranceState:
         """A request's state; its noise is repeatable if it has a seed.
 
@@ -159,7 +167,7 @@ class Token2Mel:
         if missing > 0:
             fresh = torch.randn(missing, self._mel, generator=state.generator)
             state.noise = torch.cat([state.noise, fresh])
-        noise = state.noise[: segment.units * repeats].to(self._denoiser.device)
+        noise = to_device(state.noise[: segment.units * repeats], self._denoiser.device)
         codes = torch.tensor(state.codes[: segment.units])
         return SegmentFlow(
             path=FlowPath(self._steps, noise),
@@ -171,14 +179,14 @@ class Token2Mel:
     def changes(self, items: list[DenoisingItem]) -> list[float]:
         """Relative change (L1) of what the first layer attends to."""
         signals = self._denoiser.signals([_input(item) for item in items])
-        changes = []
-        for item, signal in zip(items, signals, strict=True):
-            older = item.trajectory.signal
-            if older is None:
-                changes.append(float("inf"))
-            else:
-                changes.append(float((signal - older).abs().sum() / older.abs().sum()))
-        return changes
+        changes = [
+            signal.new_full((), torch.inf)
+            if item.trajectory.signal is None
+            else (signal - item.trajectory.signal).abs().sum() / item.trajectory.signal.abs().sum()
+            for item, signal in zip(items, signals, strict=True)
+        ]
+        (on_host,) = to_host(torch.stack(changes))
+        return [float(change) for change in on_host]
 
     def evaluate(self, items: list[DenoisingItem]) -> None:
         """One evaluation of each item, all in one batch."""
@@ -190,6 +198,7 @@ class Token2Mel:
             flow.velocity, flow.signal = output.velocity, signal
             flow.seen.append(output.seen)
             flow.path.advance(output.velocity)
+        self._check(items)
 
     def reuse(self, items: list[DenoisingItem]) -> None:
         """Advances each item by the velocity that was computed last."""
@@ -199,6 +208,18 @@ class Token2Mel:
                 raise ValueError("There is no velocity yet that could be used again.")
             flow.seen.append(flow.seen[-1])
             flow.path.advance(flow.velocity)
+        self._check(items)
+
+    def _check(self, items: list[DenoisingItem]) -> None:
+        """Notes of those that are done whether their frames are finite; waits once for all."""
+        flows: list[SegmentFlow] = [
+            item.trajectory for item in items if item.evaluation == self.evaluations - 1
+        ]
+        if flows:
+            finite = [torch.isfinite(flow.path.value[: flow.keep]).all() for flow in flows]
+            (on_host,) = to_host(torch.stack(finite))
+            for flow, fine in zip(flows, on_host.tolist(), strict=True):
+                flow.finite = fine
 
     def finish(
         self, state: UtteranceState, segment: Segment, trajectory: SegmentFlow
@@ -209,7 +230,7 @@ class Token2Mel:
             ArithmeticError: They are not finite.
         """
         frames = trajectory.path.value[: trajectory.keep]
-        if not bool(torch.isfinite(frames).all()):
+        if not trajectory.finite:
             raise ArithmeticError("The denoiser gave values that are not finite.")
         state.before = trajectory.seen
         del state.codes[: segment.keep]
@@ -226,5 +247,5 @@ def _input(item: DenoisingItem) -> DenoiserInput:
         evaluation=item.evaluation,
         start=flow.start,
         keep=flow.keep,
-        before=state.before[item.evaluation] if state.before else (),
+        before=state.before[item.evaluation] if state.before else None,
     )

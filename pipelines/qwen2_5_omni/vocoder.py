@@ -7,6 +7,8 @@ begins and ends, the window does too, and the reference's own padding applies.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +18,17 @@ from torch.nn import functional
 from transformers import Qwen2_5OmniBigVGANConfig
 from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import Qwen2_5OmniToken2WavBigVGANModel
 
+from engine.cuda_graphs import GraphedFunction, Recorder
+from engine.device import to_host
 from engine.generation import GenerationItem
 from engine.request import SpeechParameters
 
 SAMPLE_RATE = 24_000
 """Samples a second of the published checkpoints; their configuration does not say it."""
+
+QUIETEST_DECIBELS = -115.0
+QUIETEST = 10 ** (QUIETEST_DECIBELS / 20)
+"""The quietest amplitude that the reference tells from silence."""
 
 EDGE_CONVOLUTION = 3
 """Reach of the first and the last convolution, which have seven taps."""
@@ -76,22 +84,35 @@ class Vocoder:
     def __init__(self, model: Qwen2_5OmniToken2WavBigVGANModel) -> None:
         """Takes the reference's module."""
         self._model = model
-        self._device = self._model.conv_pre.weight.device
-        self.context = context_frames(self._model.config)
-        self.unit_samples = int(np.prod(self._model.config.upsample_rates))
+        self._device = model.conv_pre.weight.device
+        self._lengths: list[int] = []
+        self._wave = GraphedFunction(self.wave, (), self._device)
+        self.context = context_frames(model.config)
+        self.unit_samples = int(np.prod(model.config.upsample_rates))
+
+    def capture(
+        self, units: Sequence[int], batch_sizes: Sequence[int], recorder: Recorder | None = None
+    ) -> None:
+        """See `engine.generation.CapturedModule`; of windows that an utterance goes on behind."""
+        self._wave = GraphedFunction(self.wave, batch_sizes, self._device, recorder)
+        self._lengths = [count + 2 * self.context for count in units]
+        for length in reversed(self._lengths):
+            self._wave.capture(torch.zeros(1, length, self._model.config.mel_dim))
 
     def open(self, parameters: SpeechParameters) -> VocoderState:
         """A request's state."""
         del parameters
         return VocoderState()
 
+    @torch.inference_mode()
     def step(self, items: list[GenerationItem]) -> list[npt.NDArray[np.float32]]:
         """Samples of each item."""
         windows = [self._window(item) for item in items]
+        groups = self._groups(windows)
+        decoded = [self._decode([windows[index] for index in group]) for group in groups]
         results = [np.zeros(0, np.float32)] * len(items)
-        for group in self._groups(windows):
-            decoded = self._decode([windows[index].frames for index in group])
-            for index, samples in zip(group, decoded, strict=True):
+        for group, batch in zip(groups, to_host(*decoded), strict=True):
+            for index, samples in zip(group, batch.numpy(), strict=True):
                 start, stop = windows[index].start, windows[index].stop
                 results[index] = samples[start * self.unit_samples : stop * self.unit_samples]
         return results
@@ -101,7 +122,8 @@ class Vocoder:
         state: VocoderState = item.state
         parts = [] if state.frames is None else [state.frames]
         parts += [frames.to(self._device) for frames in item.data]
-        frames = torch.cat(parts) if parts else torch.zeros(0, self._model.config.mel_dim)
+        nothing = torch.zeros(0, self._model.config.mel_dim, device=self._device)
+        frames = torch.cat(parts) if parts else nothing
         known = state.first + len(frames)
         stop = known if item.final else max(known - self.context, state.given)
         window = Window(frames, state.given - state.first, stop - state.first, item.final)
@@ -123,11 +145,38 @@ class Vocoder:
             groups.setdefault(length, []).append(index)
         return list(groups.values())
 
-    @torch.inference_mode()
-    def _decode(self, windows: list[torch.Tensor]) -> list[npt.NDArray[np.float32]]:
-        longest = max(len(window) for window in windows)
-        batch = torch.stack(
-            [functional.pad(window, (0, 0, 0, longest - len(window))) for window in windows]
+    def _decode(self, windows: list[Window]) -> torch.Tensor:
+        """Samples of windows, shape [windows, samples]."""
+        length = max(len(window.frames) for window in windows)
+        if not windows[0].final and self._lengths and length <= self._lengths[-1]:
+            length = self._lengths[bisect_left(self._lengths, length)]
+        batch = [
+            functional.pad(window.frames, (0, 0, 0, length - len(window.frames)))
+            for window in windows
+        ]
+        (samples,) = self._wave(torch.stack(batch))
+        # A copy: the next group's may take their place.
+        return samples.clone()
+
+    def wave(self, frames: torch.Tensor) -> tuple[torch.Tensor]:
+        """The reference's forward, without its copies between host and device.
+
+        Args:
+            frames: Log mel spectrograms, shape [windows, frames, mel].
+
+        Returns:
+            Samples in [-1, 1], float32, shape [windows, samples].
+        """
+        model = self._model
+        decibels = 20 * torch.log10(frames.transpose(1, 2).exp().clamp(min=QUIETEST)) - 20
+        hidden = model.conv_pre(
+            (2 * (decibels - QUIETEST_DECIBELS) / -QUIETEST_DECIBELS - 1).clamp(-1, 1)
         )
-        samples = self._model(batch.transpose(1, 2)).reshape(len(windows), -1).float()
-        return list(samples.cpu().numpy())
+        kinds = model.num_residual_blocks
+        for level, upsampling in enumerate(model.ups.children()):
+            (layer,) = upsampling.children()
+            hidden = layer(hidden)
+            blocks = model.resblocks[level * kinds : (level + 1) * kinds]
+            hidden = torch.stack([block(hidden) for block in blocks]).mean(dim=0)
+        hidden = model.conv_post(model.activation_post(hidden))
+        return (hidden.clamp(-1.0, 1.0).flatten(1).float(),)

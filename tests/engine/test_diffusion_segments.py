@@ -41,6 +41,12 @@ def test_sizes_grow_to_the_largest() -> None:
     assert replace(POLICY, look_ahead_blocks=None).largest_units is None
 
 
+def test_usual_steps_have_the_smallest_or_the_largest_segments() -> None:
+    assert POLICY.usual_blocks([1, 2, 4], 200) == [2, 4, 5, 8, 10, 16]
+    assert POLICY.usual_blocks([2], 1) == [4, 5]
+    assert replace(POLICY, look_ahead_blocks=None).usual_blocks([1], 200) == []
+
+
 @given(policies, st.integers(0, 200))
 def test_segments_cover_the_input_once_and_look_ahead_within_it(
     policy: SegmentPolicy, length: int

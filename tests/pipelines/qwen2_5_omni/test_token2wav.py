@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 from transformers import Qwen2_5OmniForConditionalGeneration
 
-from engine import SpeechParameters
+from engine import SpeechParameters, device
 from engine.adapter import GenerationInput
 from engine.deploy_config import (
     ChunkDeployment,
@@ -20,13 +21,16 @@ from engine.deploy_config import (
 )
 from engine.diffusion import DiffusionReplica
 from engine.diffusion_module import DiffusionInput
-from engine.generation import GenerationReplica
+from engine.generation import GenerationItem, GenerationReplica
+from pipelines.qwen2_5_omni import token2mel as token2mel_module
 from pipelines.qwen2_5_omni.checkpoint import load_denoiser, load_speakers, load_vocoder
 from pipelines.qwen2_5_omni.denoiser import Denoiser
 from pipelines.qwen2_5_omni.flow import FlowSettings, receptive_blocks
 from pipelines.qwen2_5_omni.token2mel import Token2Mel
 from pipelines.qwen2_5_omni.vocoder import Vocoder
 from tests.checkpoints.qwen2_5_omni import LAST_CODE
+from tests.graphs import RepeatRecorder
+from tests.synchronisation import DEVICE, no_synchronisation
 
 BLOCK = 4
 """Codes in a block of the tiny checkpoint."""
@@ -44,13 +48,19 @@ def modules(checkpoint: Path) -> Any:
 
 
 def token2mel(
-    modules: Any, diffusion: DiffusionDeployment, settings: FlowSettings | None = None
+    modules: Any,
+    diffusion: DiffusionDeployment,
+    settings: FlowSettings | None = None,
+    recorder: RepeatRecorder | None = None,
 ) -> DiffusionReplica:
+    """A replica; with a recorder, evaluations of 3, 7 and 20 blocks are captured."""
     model, speakers, _ = modules
     settings = settings or FlowSettings()
     module = Token2Mel(
         Denoiser(model, settings), speakers, settings, compares=diffusion.cache is not None
     )
+    if recorder is not None:
+        module.capture([3, 7, 20], recorder)
     return DiffusionReplica.of(module, StageDeployment(input_limit=512, diffusion=diffusion))
 
 
@@ -163,6 +173,44 @@ def test_invariant_10_requests_of_all_lengths_share_batches_and_do_not_notice(
         assert relative(together[name], torch.cat(parts)) < 1e-5
 
 
+@pytest.mark.parametrize("diffusion", [WHOLE, STREAMED], ids=["whole", "streamed"])
+def test_graphs_equal_what_they_were_captured_of(
+    modules: Any, diffusion: DiffusionDeployment
+) -> None:
+    requests = {str(index): make_codes(5 + 9 * index, index) for index in range(5)}
+    recorder = RepeatRecorder()
+    captured = mels(token2mel(modules, diffusion, SHORT, recorder), requests, arrive=7)
+    assert sum(recorder.replays) > 0
+    for name, frames in mels(token2mel(modules, diffusion, SHORT), requests, arrive=7).items():
+        assert relative(captured[name], frames) < 1e-5
+
+
+def test_an_evaluation_never_waits_for_a_gpu_and_a_segments_end_once(
+    modules: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[torch.device] = []
+    monkeypatch.setattr(device, "wait_for", waits.append)
+    # Nothing has a value here, so that nothing would be finite.
+    monkeypatch.setattr(
+        token2mel_module,
+        "to_host",
+        lambda *found: tuple(torch.ones_like(one) for one in device.to_host(*found)),
+    )
+    on_gpu = (copy.deepcopy(modules[0]).to(DEVICE), modules[1], None)
+    replica = token2mel(on_gpu, STREAMED, SHORT)
+    for name, length in (("a", 30), ("b", 20), ("c", 13)):
+        replica.add(name, SpeechParameters(seed=0))
+        replica.offer(name, DiffusionInput(length, make_codes(length, 0)))
+    segment_ends = 0
+    while replica.ready({}):
+        waits.clear()
+        with no_synchronisation():
+            outputs = replica.step({})
+        assert waits == [DEVICE] * (1 if outputs else 0)
+        segment_ends += bool(outputs)
+    assert segment_ends > 1
+
+
 def test_a_batch_equals_the_reference_one_by_one(
     modules: Any, reference: Qwen2_5OmniForConditionalGeneration
 ) -> None:
@@ -186,8 +234,8 @@ def test_invariant_09_streamed_frames_do_not_depend_on_how_codes_arrive(
 def test_looking_ahead_over_the_receptive_field_gives_the_references_frames(
     modules: Any, reference: Qwen2_5OmniForConditionalGeneration
 ) -> None:
-    denoiser = Denoiser(modules[0], SHORT)
-    layers = denoiser.look_backward_layers, denoiser.look_ahead_layers
+    network = Denoiser(modules[0], SHORT).network
+    layers = network.look_backward_layers, network.look_ahead_layers
     assert layers == (2, 1)
     _, ahead = receptive_blocks(*layers, SHORT.evaluations)
     assert ahead == 4
@@ -237,10 +285,41 @@ def test_the_vocoder_needs_no_less_context_than_it_takes(modules: Any) -> None:
     frames = torch.zeros(3 * module.context, 16)
     other = frames.clone()
     other[module.context + module.context // 2] += 5.0
-    changed = np.flatnonzero(module._decode([frames])[0] != module._decode([other])[0])
+    made, differs = (module.wave(mel[None])[0][0].detach().numpy() for mel in (frames, other))
+    changed = np.flatnonzero(made != differs)
     before = module.context * 1.5 - changed[0] / 240
     behind = changed[-1] / 240 - module.context * 1.5
     assert 0.5 * module.context < max(before, behind) <= module.context
+
+
+def test_graphs_of_the_vocoder_equal_the_reference(
+    modules: Any, reference: Qwen2_5OmniForConditionalGeneration
+) -> None:
+    frames = torch.randn(130, 16, generator=torch.Generator().manual_seed(1)) - 3
+    expected = reference.token2wav.code2wav_bigvgan_model(frames.T[None])
+    recorder = RepeatRecorder()
+    replica = vocoder(modules)
+    assert isinstance(replica.module, Vocoder)
+    replica.module.capture([8, 40], [1, 2], recorder)
+    assert relative(sound(replica, frames, [9, 4, 30]), expected) < 1e-5
+    assert sum(recorder.replays) > 2
+
+
+def test_a_step_of_the_vocoder_waits_once_for_a_gpu(
+    modules: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[torch.device] = []
+    monkeypatch.setattr(device, "wait_for", waits.append)
+    module = Vocoder(copy.deepcopy(modules[2]).to(DEVICE))
+    states = [module.open(SpeechParameters()) for _ in range(3)]
+    for counts, final in (((100, 120, 90), False), ((9, 30, 5), False), ((2, 7, 0), True)):
+        frames = [(torch.zeros(n, 16, device=DEVICE),) if n else () for n in counts]
+        items = [GenerationItem(s, f, final) for s, f in zip(states, frames, strict=True)]
+        waits.clear()
+        with no_synchronisation():
+            made = module.step(items)
+        assert waits == [DEVICE]
+        assert all(len(samples) > 0 for samples in made)
 
 
 def test_requests_of_the_vocoder_share_batches_and_do_not_notice(modules: Any) -> None:
