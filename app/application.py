@@ -17,6 +17,7 @@ from app.lifecycle import EngineLifecycle
 from app.loop_lag import measure_loop_lag
 from app.metrics import AppMetrics
 from app.realtime.service import RealtimeService
+from app.recordings import Recordings
 from app.request_context import REQUEST_ID_HEADER, RequestContextMiddleware
 from app.routes import (
     catalogue,
@@ -75,6 +76,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         metrics=metrics,
         timelines=timelines,
         codecs=codecs,
+        recordings=Recordings(settings),
         realtime=RealtimeService(settings, lifecycle, codecs, timelines, metrics.registry),
         key_digests=settings.key_digests(),
     )
@@ -92,6 +94,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
             await state.realtime.close()
             await lifecycle.close()
             state.codecs.close()
+            state.recordings.close()
             await asyncio.to_thread(timelines.shut_down)
 
     app = FastAPI(

@@ -111,3 +111,7 @@ class ConversationSettings(BaseSettings):
     transcription_bytes: int = Field(
         25 << 20, ge=1024, description="Largest recording to be transcribed, in bytes."
     )
+    transcription_seconds: float = Field(
+        3600.0, gt=0, description="Longest recording to be transcribed, in seconds."
+    )
+    transcriptions: int = Field(8, ge=1, description="Recordings transcribed at once.")

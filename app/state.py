@@ -11,6 +11,7 @@ from app.audio.worker import CodecPool
 from app.lifecycle import EngineLifecycle
 from app.metrics import AppMetrics
 from app.realtime.service import RealtimeService
+from app.recordings import Recordings
 from app.settings import Settings
 from app.timeline import Timelines
 
@@ -25,6 +26,7 @@ class AppState:
         metrics: What is counted.
         timelines: Where the last requests' time went.
         codecs: The threads that encode.
+        recordings: What decodes clients' recordings.
         realtime: The realtime sessions, and the ear.
         key_digests: SHA-256 of each API key; empty when everyone may come in.
         created: Unix time of the start; the `created` of the models.
@@ -35,6 +37,7 @@ class AppState:
     metrics: AppMetrics
     timelines: Timelines
     codecs: CodecPool
+    recordings: Recordings
     realtime: RealtimeService
     key_digests: tuple[bytes, ...]
     created: int = field(default_factory=lambda: int(time.time()))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-import av
-import numpy as np
 from starlette.datastructures import FormData, UploadFile
 
-from app.audio.pcm import FloatSamples
-from app.ear import SAMPLE_RATE
-from app.ear.findings import prompt_of
+from app.ear.findings import base_language, prompt_of
 from app.errors import ApiError, invalid
 
 if TYPE_CHECKING:
@@ -47,6 +42,9 @@ _HINTS = frozenset(
     }
 )
 """Fields that are taken and change nothing here."""
+
+_UNDETERMINED = "und"
+"""The tag of a language that nobody knows: nothing was said."""
 
 
 class TextFormat(StrEnum):
@@ -106,13 +104,16 @@ async def read_request(form: FormData) -> TranscriptionRequest:
         for name in ("timestamp_granularities[]", "timestamp_granularities")
         for value in form.getlist(name)
     }
-    if not granularities <= {"word", "segment"}:
-        param = "timestamp_granularities"
-        raise invalid(param, f"'{param}' can hold 'word' and 'segment'.", "invalid_value")
+    for value in granularities - {"word", "segment"}:
+        raise _unsupported("timestamp_granularities", value, ("word", "segment"))
     text_format = _format(_text(form, "response_format"))
     if "word" in granularities and text_format is not TextFormat.VERBOSE_JSON:
         message = "Word times need 'response_format' to be 'verbose_json'."
         raise invalid("timestamp_granularities", message, "invalid_value")
+    stream = _stream(_text(form, "stream"))
+    if stream and text_format is not TextFormat.JSON:
+        message = f"Events need 'response_format' to be 'json', not {text_format.value!r}."
+        raise invalid("response_format", message, "invalid_value")
     return TranscriptionRequest(
         recording=await upload.read(),
         model=model,
@@ -122,7 +123,7 @@ async def read_request(form: FormData) -> TranscriptionRequest:
         temperature=_temperature(_text(form, "temperature")),
         words="word" in granularities,
         segments="segment" in granularities or not granularities,
-        stream=(_text(form, "stream") or "").lower() in ("true", "1"),
+        stream=stream,
     )
 
 
@@ -147,10 +148,34 @@ def _format(value: str | None) -> TextFormat:
     if value is None:
         return TextFormat.JSON
     if value not in TextFormat.__members__.values():
-        names = ", ".join(f"'{name}'" for name in TextFormat)
-        message = f"Invalid value: {value[:40]!r}. Supported values are: {names}."
-        raise invalid("response_format", message, "invalid_value")
+        raise _unsupported("response_format", value, tuple(TextFormat))
     return TextFormat(value)
+
+
+def _stream(value: str | None) -> bool:
+    match (value or "false").lower():
+        case "true" | "1":
+            return True
+        case "false" | "0":
+            return False
+        case other:
+            raise _unsupported("stream", other, ("true", "false"))
+
+
+def check_language(language: str | None, known: Collection[str]) -> None:
+    """Refuses a language that the recognizer does not know, whose words would be made up.
+
+    Raises:
+        ApiError: 400 that names the languages there are.
+    """
+    if language is not None and base_language(language) not in known:
+        raise _unsupported("language", language, sorted(known))
+
+
+def _unsupported(param: str, value: str, supported: Iterable[str]) -> ApiError:
+    names = ", ".join(f"'{name}'" for name in supported)
+    message = f"Invalid value: {value[:40]!r}. Supported values are: {names}."
+    return invalid(param, message, "invalid_value")
 
 
 def _temperature(value: str | None) -> float:
@@ -159,39 +184,9 @@ def _temperature(value: str | None) -> float:
     except ValueError:
         temperature = -1.0
     if not 0 <= temperature <= 1:
-        message = "'temperature' must be a number from 0 to 1."
+        message = f"Invalid value: {(value or '')[:40]!r}. 'temperature' is a number from 0 to 1."
         raise invalid("temperature", message, "invalid_value")
     return temperature
-
-
-def decode_recording(data: bytes, param: str = "file") -> FloatSamples:
-    """A recording in any form that FFmpeg knows, as mono samples for the ear.
-
-    Args:
-        data: The recording.
-        param: What the client calls it.
-
-    Raises:
-        ApiError: 400, it is no recording, or holds no sound.
-    """
-    parts = []
-    try:
-        with av.open(io.BytesIO(data), "r") as container:
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=SAMPLE_RATE)
-            for frame in container.decode(audio=0):
-                parts += [part.to_ndarray().reshape(-1) for part in resampler.resample(frame)]
-            parts += [part.to_ndarray().reshape(-1) for part in resampler.resample(None)]
-    except (av.FFmpegError, IndexError, ValueError):
-        raise _unreadable(param) from None
-    if not parts:
-        raise _unreadable(param)
-    return np.concatenate(parts).astype(np.float32, copy=False)
-
-
-def _unreadable(param: str) -> ApiError:
-    return invalid(
-        param, "The file is no recording that can be read, or it is damaged.", "invalid_value"
-    )
 
 
 def joined(segments: Sequence[Segment]) -> str:
@@ -215,7 +210,7 @@ def as_verbose_json(
     """The answer with times."""
     answer: dict[str, Any] = {
         "task": "transcribe",
-        "language": request.language or "english",
+        "language": segments[0].language if segments else request.language or _UNDETERMINED,
         "duration": round(seconds, 3),
         **as_json(segments, seconds),
     }

@@ -11,7 +11,6 @@ from app.chat.schema import AudioPart, ChatRequest, ChosenTool, Message
 from app.errors import invalid, retry_later
 from app.speech.command import check_model, resolve_voice
 from app.state import AppState
-from app.transcriptions import decode_recording
 from engine import (
     AudioContent,
     Chat,
@@ -126,4 +125,4 @@ async def _decoded(part: AudioPart, state: AppState, param: str) -> FloatSamples
         data = base64.b64decode(part.input_audio.data, validate=True)
     except (binascii.Error, ValueError):
         raise invalid(param, "Expected base64-encoded audio.", "invalid_value") from None
-    return await state.codecs.run(lambda: decode_recording(data, param))
+    return await state.recordings.decode(data, param)

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from app.audio.pcm import FloatSamples
+from app.ear import SAMPLE_RATE
 from app.ear.activity import ActivityModel
 from app.ear.findings import NO_HINTS, Hints
 from app.ear.recognizer import Recognizer, Segment
+from app.ear.stretches import stretches
 from app.ear.turn_end import TurnEndModel
 
 Result = TypeVar("Result")
@@ -31,6 +35,10 @@ class Ear:
     """Hears for many sessions.
 
     Judging sound as it comes has threads of its own, so that it never waits for recognition.
+
+    Attributes:
+        activity: The model that tells speech from other sounds.
+        languages: The codes of the languages whose words it recognizes.
     """
 
     def __init__(self, folders: EarFolders, *, hearing_threads: int, recognizers: int) -> None:
@@ -46,6 +54,7 @@ class Ear:
         self.activity = ActivityModel(folders.activity)
         self._turn_end = TurnEndModel(folders.turn_end)
         self._idle = [Recognizer(folders.recognizer) for _ in range(recognizers)]
+        self.languages = self._idle[0].languages
 
     async def hear(self, work: Callable[[], Result]) -> Result:
         """Does something short with sound on a thread."""
@@ -69,6 +78,26 @@ class Ear:
         words: bool = False,
     ) -> AsyncGenerator[Segment]:
         """What is said in a recording, piece by piece; others get their turn between pieces."""
+        cut = await self._with_recognizer(lambda _one: list(stretches(sound)))
+        for begin, stretch in cut:
+            open_stretch = partial(
+                Recognizer.segments,
+                sound=stretch,
+                start=begin / SAMPLE_RATE,
+                language=language,
+                prompt=prompt,
+                temperature=temperature,
+                words=words,
+            )
+            async with aclosing(self._pieces(open_stretch)) as pieces:
+                async for segment in pieces:
+                    language = segment.language
+                    yield segment
+
+    async def _pieces(
+        self, open_stretch: Callable[[Recognizer], Iterator[Segment]]
+    ) -> AsyncGenerator[Segment]:
+        """The pieces of one stretch, each found out when it is asked for."""
         pieces: Iterator[Segment] | None = None
 
         # The iterator belongs to the recognizer it was made by, and keeps nothing of it between two
@@ -76,15 +105,10 @@ class Ear:
         def step(one: Recognizer) -> Segment | None:
             nonlocal pieces
             if pieces is None:
-                pieces = one.segments(
-                    sound, language=language, prompt=prompt, temperature=temperature, words=words
-                )
+                pieces = open_stretch(one)
             return next(pieces, None)
 
-        while True:
-            segment = await self._with_recognizer(step)
-            if segment is None:
-                return
+        while (segment := await self._with_recognizer(step)) is not None:
             yield segment
 
     def close(self) -> None:

@@ -25,6 +25,11 @@ class Hints:
 NO_HINTS = Hints()
 
 
+def base_language(tag: str) -> str:
+    """The language of a tag such as `en-US`, as its code."""
+    return tag.lower().replace("_", "-").partition("-")[0]
+
+
 def prompt_of(prompt: str | None, keywords: Sequence[str]) -> str:
     """A client's prompt and keywords as one text before what is said."""
     return " ".join(part for part in [prompt or "", ", ".join(keywords)] if part)
@@ -83,6 +88,19 @@ class NothingHeard:
 
 
 @dataclass(frozen=True, slots=True)
+class SaidSoFar:
+    """Another stretch of a turn, or of sound that the client will divide, is complete.
+
+    Attributes:
+        hearing: Since which restart.
+        samples: All of it so far, 16 kHz.
+    """
+
+    hearing: int
+    samples: FloatSamples
+
+
+@dataclass(frozen=True, slots=True)
 class Guessed:
     """What the turn would say if the pause that is going on were its end."""
 
@@ -114,4 +132,6 @@ class NotRecognized:
     message: str
 
 
-EarFinding = TurnBegan | TurnEnded | NothingHeard | Guessed | Heard | Recognized | NotRecognized
+EarFinding = (
+    TurnBegan | TurnEnded | NothingHeard | SaidSoFar | Guessed | Heard | Recognized | NotRecognized
+)

@@ -7,12 +7,20 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app.audio.wire_formats import WireFormat
 from app.ear import FRAME, SAMPLE_RATE
 from app.ear.detector import Finding, Found, TurnDetector
-from app.ear.findings import EarFinding, HearingRules, NothingHeard, TurnBegan, TurnEnded
+from app.ear.findings import (
+    EarFinding,
+    HearingRules,
+    NothingHeard,
+    SaidSoFar,
+    TurnBegan,
+    TurnEnded,
+)
 from app.ear.guesses import Guesses
 from app.ear.rules import EarSensitivity, turn_rules
 from app.ear.tape import Tape, samples_of, ticks_of
@@ -56,7 +64,12 @@ class Listener:
     """The ear of one session. All methods belong to the event loop."""
 
     def __init__(
-        self, ear: Ear, sensitivity: EarSensitivity, tell: Callable[[EarFinding], None]
+        self,
+        ear: Ear,
+        sensitivity: EarSensitivity,
+        tell: Callable[[EarFinding], None],
+        *,
+        stretch: int | None = None,
     ) -> None:
         """Begins to listen.
 
@@ -64,10 +77,13 @@ class Listener:
             ear: The models.
             sensitivity: What the operator set.
             tell: Takes findings; called on the event loop.
+            stretch: Samples after which it is told again what was said so far; None: it is not.
         """
         self._ear = ear
         self._sensitivity = sensitivity
         self._tell = tell
+        self._stretch = stretch
+        self._told = (0, 0)
         self._rules = HearingRules()
         self._tape = Tape()
         self._activity = ear.activity.open()
@@ -171,6 +187,7 @@ class Listener:
         for end, probability in judged:
             for found in self._detector.frame(end, probability, guarded=sound.guarded):
                 self._follow(found, sound.arrived)
+        await self._tell_what_was_said(detecting)
         if detecting:
             self._forget_silence()
 
@@ -186,6 +203,19 @@ class Listener:
             self._heard += FRAME
             judged.append((self._heard, self._activity.probability(frame)))
         return judged
+
+    async def _tell_what_was_said(self, detecting: bool) -> None:
+        """Tells what was said so far, each time that another stretch of it is complete."""
+        if self._stretch is None or (detecting and not self._detector.in_turn):
+            return
+        start = self._turn_start if detecting else self._tape.begin
+        # A little more than the stretch, since features of sound reach beyond their place.
+        stretches = (self._heard - start - FRAME) // self._stretch
+        if stretches <= 0 or self._told == (start, stretches):
+            return
+        self._told = (start, stretches)
+        said = await self._ear.hear(partial(self._tape.cut, start, self._heard))
+        self._tell(SaidSoFar(self._hearing, said))
 
     def _follow(self, found: Found, arrived: float) -> None:
         match found.finding:

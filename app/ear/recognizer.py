@@ -10,10 +10,11 @@ import ctranslate2
 import numpy as np
 from faster_whisper import WhisperModel
 from faster_whisper.tokenizer import Tokenizer
+from faster_whisper.transcribe import Segment as WhisperSegment
 
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
-from app.ear.findings import NO_HINTS, Hints
+from app.ear.findings import NO_HINTS, Hints, base_language
 
 LONGEST_QUICK = 25 * SAMPLE_RATE
 """Samples up to which one look at the sound is enough."""
@@ -52,6 +53,7 @@ class Segment:
         average_log_probability: Of the tokens.
         compression_ratio: High where the text repeats itself.
         no_speech_probability: That nobody speaks.
+        language: The two-letter code of what is spoken.
         words: The words, if their times were asked for.
     """
 
@@ -63,6 +65,7 @@ class Segment:
     average_log_probability: float
     compression_ratio: float
     no_speech_probability: float
+    language: str
     words: tuple[HeardWord, ...] = ()
 
 
@@ -81,9 +84,9 @@ class Recognizer:
         )
 
     @property
-    def multilingual(self) -> bool:
-        """Whether it knows more than English."""
-        return self._model.model.is_multilingual
+    def languages(self) -> frozenset[str]:
+        """The codes of the languages that it knows."""
+        return frozenset(self._model.supported_languages)
 
     def quick(self, sound: FloatSamples, hints: Hints = NO_HINTS) -> str:
         """What is said in a turn, as fast as it goes.
@@ -127,38 +130,45 @@ class Recognizer:
             return "", True
         return tokenizer.decode(tokens).strip(), len(tokens) < most
 
-    def _tokenizer(self, encoded: ctranslate2.StorageView, language: str | None) -> Tokenizer:
+    def _tokenizer(self, encoded: ctranslate2.StorageView, hint: str | None) -> Tokenizer:
         model = self._model
-        if not self.multilingual:
-            language = "en"
-        elif language is None:
+        language = self._language(hint)
+        if language is None:
             token, _ = model.model.detect_language(encoded)[0][0]
             language = token.strip("<|>")
-        return Tokenizer(
-            model.hf_tokenizer, self.multilingual, task="transcribe", language=language
-        )
+        multilingual = model.model.is_multilingual
+        return Tokenizer(model.hf_tokenizer, multilingual, task="transcribe", language=language)
+
+    def _language(self, hint: str | None) -> str | None:
+        """The language to write down; None where it has to be found out."""
+        if not self._model.model.is_multilingual:
+            return "en"
+        language = None if hint is None else base_language(hint)
+        return language if language in self.languages else None
 
     def segments(
         self,
         sound: FloatSamples,
         *,
+        start: float = 0.0,
         language: str | None = None,
         prompt: str | None = None,
         temperature: float = 0.0,
         words: bool = False,
     ) -> Iterator[Segment]:
-        """What is said in a recording of any length, piece by piece as it is found out.
+        """What is said in a stretch of a recording, piece by piece as it is found out.
 
         Args:
-            sound: The recording.
-            language: A two-letter code; None finds it out.
+            sound: The stretch. Before the first piece, the features of all of it are computed.
+            start: When it begins, in seconds.
+            language: A two-letter code; None finds it out, as does one it does not know.
             prompt: Words that are likely to come, or the text before.
             temperature: Of the sampling.
             words: Whether to find each word's time.
         """
-        found, _ = self._model.transcribe(
+        found, about = self._model.transcribe(
             sound,
-            language=language if self.multilingual else "en",
+            language=self._language(language),
             initial_prompt=prompt,
             temperature=[temperature] if temperature else [0.0, 0.4, 0.8],
             beam_size=1,
@@ -166,17 +176,25 @@ class Recognizer:
             word_timestamps=words,
             vad_filter=False,
         )
+        latest = len(sound) / SAMPLE_RATE
         for segment in found:
-            yield Segment(
-                text=segment.text,
-                start=segment.start,
-                end=min(segment.end, len(sound) / SAMPLE_RATE),
-                tokens=tuple(segment.tokens),
-                temperature=segment.temperature or 0.0,
-                average_log_probability=segment.avg_logprob,
-                compression_ratio=segment.compression_ratio,
-                no_speech_probability=segment.no_speech_prob,
-                words=tuple(
-                    HeardWord(word.word, word.start, word.end) for word in segment.words or ()
-                ),
-            )
+            yield _segment(segment, start, latest, about.language)
+
+
+def _segment(found: WhisperSegment, offset: float, latest: float, language: str) -> Segment:
+    """A segment of a stretch that begins at `offset` and lasts `latest`, in seconds."""
+    return Segment(
+        text=found.text,
+        start=offset + found.start,
+        end=offset + min(found.end, latest),
+        tokens=tuple(found.tokens),
+        temperature=found.temperature or 0.0,
+        average_log_probability=found.avg_logprob,
+        compression_ratio=found.compression_ratio,
+        no_speech_probability=found.no_speech_prob,
+        language=language,
+        words=tuple(
+            HeardWord(word.word, offset + word.start, offset + word.end)
+            for word in found.words or ()
+        ),
+    )

@@ -28,7 +28,7 @@ from app.transcriptions import (
     as_srt,
     as_verbose_json,
     as_vtt,
-    decode_recording,
+    check_language,
     joined,
     read_request,
     sse,
@@ -78,12 +78,18 @@ _BODY: dict[str, Any] = {
 }
 
 
+async def _place(state: Annotated[AppState, Depends(state_of)]) -> AsyncGenerator[None]:
+    """Holds one of the places for transcriptions until the response has been sent."""
+    with state.recordings.place():
+        yield
+
+
 @router.post(
     "/v1/audio/transcriptions",
     summary="Transcribe a recording",
     response_class=Response,
     responses=ERROR_RESPONSES,
-    dependencies=[Depends(authorize_request)],
+    dependencies=[Depends(authorize_request), Depends(_place, scope="request")],
     openapi_extra={"requestBody": _BODY},
 )
 async def create_transcription(
@@ -101,7 +107,10 @@ async def create_transcription(
     if ear is None:
         message = "This server does not listen; its operator can fetch the models it needs."
         raise retry_later(message, "ear_unavailable", 60)
-    sound = await state.codecs.run(lambda: decode_recording(wanted.recording))
+    check_language(wanted.language, ear.languages)
+    sound = await unless_disconnected(request, state.recordings.decode(wanted.recording))
+    if sound is None:
+        return Response(status_code=_CLIENT_CLOSED)
     if wanted.stream:
         pace = ClientPace(state.settings.slow_client_seconds)
         return EventStreamResponse(_events(ear, sound, wanted), pace)

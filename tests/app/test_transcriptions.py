@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import socket
+import time
 from collections.abc import Generator
 from typing import Any
 
 import httpx
+import numpy as np
 import openai
 import pytest
 import soundfile
@@ -15,6 +18,7 @@ import soundfile
 from tests.app.serving import Serving, serving
 from tests.ears import need_ear
 from tests.voices import RATE, recorded
+from tests.watching import until
 
 WORDS = "might even have been made amiable himself"
 
@@ -64,6 +68,7 @@ def test_times_of_words_and_segments(hearing: Serving, wav: bytes) -> None:
     assert starts == sorted(starts)
     assert answer.segments
     assert 0 <= starts[0] < starts[-1] < answer.duration < 4
+    assert answer.language == "en"
     assert "amiable" in [word.word.strip(".,").lower() for word in answer.words]
 
 
@@ -99,6 +104,10 @@ def test_other_forms(hearing: Serving, wav: bytes, text_format: str, begins: str
         ({"model": "nobody"}, "model", 404),
         ({"colour": "blue"}, "colour", 400),
         ({"timestamp_granularities[]": "word"}, "timestamp_granularities", 400),
+        ({"timestamp_granularities[]": "letter"}, "timestamp_granularities", 400),
+        ({"stream": "maybe"}, "stream", 400),
+        ({"stream": "true", "response_format": "srt"}, "response_format", 400),
+        ({"language": "de"}, "language", 400),
     ],
 )
 def test_mistakes_are_named(
@@ -107,6 +116,10 @@ def test_mistakes_are_named(
     answer = post(hearing, wav, **fields)
     assert answer.status_code == status
     assert answer.json()["error"]["param"] == param
+
+
+def test_a_language_may_name_a_region(hearing: Serving, wav: bytes) -> None:
+    assert WORDS in post(hearing, wav, language="en-US").json()["text"].lower()
 
 
 @pytest.mark.parametrize("content", [b"", b"no sound at all", b"RIFF\x00\x00\x00\x00WAVE"])
@@ -128,3 +141,36 @@ def test_recordings_that_are_too_large() -> None:
         answer = post(running, bytes(100_000))
     assert answer.status_code == 413
     assert json.loads(answer.text)["error"]["code"] == "request_too_large"
+
+
+def flac(seconds: int) -> bytes:
+    """Silence, which takes next to no bytes."""
+    out = io.BytesIO()
+    soundfile.write(out, np.zeros(seconds * RATE, np.int16), RATE, format="FLAC")
+    return out.getvalue()
+
+
+def test_recordings_that_last_too_long_are_refused_before_they_are_decoded() -> None:
+    need_ear()
+    with serving(ear=True, transcription_seconds=2.0) as running:
+        assert post(running, flac(2)).status_code == 200
+        began = time.monotonic()
+        answer = post(running, flac(3600))
+        assert time.monotonic() - began < 2
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["param"], error["code"]) == ("file", "recording_too_long")
+    assert "2 s" in error["message"]
+
+
+def test_transcriptions_beyond_what_the_server_takes_at_once_come_back_later() -> None:
+    with serving(transcriptions=1) as running:
+        head = b"POST /v1/audio/transcriptions HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
+        port = int(running.base_url.rpartition(":")[2])
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            connection.sendall(head)
+            assert until(lambda: post(running, b"").status_code == 503)
+            answer = post(running, b"")
+        assert answer.json()["error"]["code"] == "overloaded"
+        assert int(answer.headers["retry-after"]) >= 1
+        assert until(lambda: post(running, b"").json()["error"]["code"] != "overloaded")
