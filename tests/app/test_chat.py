@@ -8,7 +8,6 @@ import io
 import json
 import re
 import socket
-import time
 from collections.abc import Generator
 from typing import Any
 
@@ -21,6 +20,7 @@ from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
 from tests.ears import need_ear
 from tests.voices import RATE, synthesized
+from tests.watching import until
 
 
 @pytest.fixture(scope="module")
@@ -136,10 +136,7 @@ def test_clients_that_leave_stop_the_engine() -> None:
             httpx.post(url, json=asked, timeout=0.3)
         with httpx.stream("POST", url, json={**asked, "stream": True}) as answer:
             next(answer.iter_text())
-        deadline = time.monotonic() + 5
-        while engine.live and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert engine.live == set()
+        assert until(lambda: not engine.live)
         assert engine.words_made < 40
 
 
@@ -162,9 +159,7 @@ def test_a_client_that_stops_reading_is_cut_off(stream: bool) -> None:
         request_id = re.search(rb"x-request-id: (\S+)", raw.recv(1024).lower())
         assert request_id is not None
         name = request_id[1].decode()
-        deadline = time.monotonic() + 15
-        while name not in engine.ended_for and time.monotonic() < deadline:
-            time.sleep(0.02)
+        assert until(lambda: name in engine.ended_for)
         assert engine.ended_for == {name: "slow_client"}
         raw.settimeout(5)
         rest = bytearray()

@@ -6,42 +6,16 @@ import asyncio
 import json
 import socket
 import time
-from collections.abc import Callable
 
 import httpx
 import pytest
 
 from tests.app.doubles import HummingEngine
 from tests.app.serving import Serving, serving
+from tests.watching import metric, outcomes, until
 
 LONG = "one two three four five six seven eight nine ten " * 80
 BODY = {"model": "tts-1", "input": LONG, "voice": "alloy", "response_format": "pcm"}
-
-
-def _until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def _outcomes(running: Serving) -> dict[str, float]:
-    text = httpx.get(f"{running.base_url}/metrics").text
-    counts: dict[str, float] = {}
-    for line in text.splitlines():
-        if line.startswith("antiphon_speech_requests_total"):
-            labels, _, value = line.rpartition(" ")
-            outcome = labels.split('outcome="')[1].split('"')[0]
-            counts[outcome] = counts.get(outcome, 0) + float(value)
-    return counts
-
-
-def _active(running: Serving) -> float:
-    text = httpx.get(f"{running.base_url}/metrics").text
-    lines = [line for line in text.splitlines() if line.startswith("antiphon_speech_active")]
-    return sum(float(line.rpartition(" ")[2]) for line in lines)
 
 
 def _raw_request(
@@ -69,30 +43,30 @@ def test_a_client_that_leaves_ends_its_request_within_one_chunk(changes: dict[st
         assert connection.recv(100)
         connection.close()
         made_at_close = engine.made
-        assert _until(lambda: not engine.live)
+        assert until(lambda: not engine.live)
         assert engine.made <= made_at_close + 2
-        assert _until(lambda: _outcomes(running) == {"disconnected": 1.0})
-        assert _active(running) == 0
+        assert until(lambda: outcomes(running.base_url) == {"disconnected": 1.0})
+        assert metric(running.base_url, "antiphon_speech_active") == 0
 
 
 def test_a_client_that_leaves_before_the_first_sound() -> None:
     engine = HummingEngine(pace=5)
     with serving(engine) as running:
         connection = _raw_request(running)
-        assert _until(lambda: engine.live)
+        assert until(lambda: engine.live)
         connection.close()
-        assert _until(lambda: not engine.live)
+        assert until(lambda: not engine.live)
         assert engine.made == 0
-        assert _until(lambda: _outcomes(running) == {"disconnected": 1.0})
+        assert until(lambda: outcomes(running.base_url) == {"disconnected": 1.0})
 
 
 def test_a_client_that_leaves_while_it_waits_for_a_whole_body() -> None:
     engine = HummingEngine(pace=0.05)
     with serving(engine) as running:
         connection = _raw_request(running, stream=False)
-        assert _until(lambda: engine.made > 2)
+        assert until(lambda: engine.made > 2)
         connection.close()
-        assert _until(lambda: not engine.live)
+        assert until(lambda: not engine.live)
 
 
 def test_a_client_that_leaves_in_the_middle_of_its_request() -> None:
@@ -123,9 +97,9 @@ def test_many_departures_leave_nothing_behind() -> None:
                     break
 
         asyncio.run(storm())
-        assert _until(lambda: not engine.live)
-        assert _until(lambda: _outcomes(running).get("disconnected") == 100)
-        assert _active(running) == 0
+        assert until(lambda: not engine.live)
+        assert until(lambda: outcomes(running.base_url).get("disconnected") == 100)
+        assert metric(running.base_url, "antiphon_speech_active") == 0
 
 
 def test_a_client_that_does_not_read_a_whole_body_is_cut_off() -> None:
@@ -133,7 +107,7 @@ def test_a_client_that_does_not_read_a_whole_body_is_cut_off() -> None:
         slow_client_seconds=0.4, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
     ) as running:
         connection = _raw_request(running, receive_buffer=4096, stream=False)
-        assert _until(lambda: _outcomes(running) == {"slow_client": 1.0})
+        assert until(lambda: outcomes(running.base_url) == {"slow_client": 1.0})
         connection.close()
 
 
@@ -144,11 +118,11 @@ def test_a_client_that_stops_reading_is_cut_off(stream_format: str) -> None:
         engine, slow_client_seconds=0.4, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
     ) as running:
         connection = _raw_request(running, receive_buffer=4096, stream_format=stream_format)
-        assert _until(lambda: engine.live)
-        assert _until(lambda: not engine.live)
+        assert until(lambda: engine.live)
+        assert until(lambda: not engine.live)
         assert engine.made < 60, "the engine was made to wait; it did not fill memory"
-        assert _until(lambda: _outcomes(running) == {"slow_client": 1.0})
-        assert _active(running) == 0
+        assert until(lambda: outcomes(running.base_url) == {"slow_client": 1.0})
+        assert metric(running.base_url, "antiphon_speech_active") == 0
         connection.settimeout(5)
         assert not _reads_a_proper_end(connection)
         connection.close()
@@ -173,7 +147,7 @@ def test_a_client_that_pauses_within_the_limit_gets_everything() -> None:
         time.sleep(0.5)
         assert _reads_a_proper_end(connection)
         connection.close()
-        assert _until(lambda: _outcomes(running) == {"completed": 1.0})
+        assert until(lambda: outcomes(running.base_url) == {"completed": 1.0})
 
 
 def test_one_slow_client_does_not_slow_the_others() -> None:
@@ -182,7 +156,7 @@ def test_one_slow_client_does_not_slow_the_others() -> None:
         engine, slow_client_seconds=8, socket_send_buffer_bytes=8192, write_buffer_bytes=8192
     ) as running:
         stalled = _raw_request(running, receive_buffer=4096)
-        assert _until(lambda: engine.live)
+        assert until(lambda: engine.live)
         began = time.monotonic()
         body = {**BODY, "input": "one two three"}
         assert httpx.post(f"{running.base_url}/v1/audio/speech", json=body).status_code == 200

@@ -7,7 +7,7 @@ import json
 import logging
 import socket
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.app.doubles import WORD_SAMPLES, HummingEngine
 from tests.app.serving import Serving, serving
+from tests.watching import metric, until
 
 PATH = "/v1/audio/speech/stream"
 
@@ -62,22 +63,6 @@ def _talk(running: Serving, **options: Any) -> Generator[Talk]:
         talk = Talk(connection)
         assert talk.receive()["type"] == "session.created"
         yield talk
-
-
-def _until(condition: Callable[[], object], seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.01)
-    return False
-
-
-def _metric(running: Serving, name: str) -> float:
-    text = httpx.get(f"{running.base_url}/metrics").text
-    return sum(
-        float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(name)
-    )
 
 
 @pytest.fixture(scope="module")
@@ -308,9 +293,9 @@ def test_a_client_that_leaves_takes_its_contexts_along(running: Serving, politel
             talk.socket.close()
         else:
             talk.socket.socket.shutdown(socket.SHUT_RDWR)
-        assert _until(lambda: not running.engine.live)
-    assert _until(lambda: _metric(running, "antiphon_websocket_connections") == 0)
-    assert _metric(running, "antiphon_speech_active") == 0
+        assert until(lambda: not running.engine.live)
+    assert until(lambda: metric(running.base_url, "antiphon_websocket_connections") == 0)
+    assert metric(running.base_url, "antiphon_speech_active") == 0
 
 
 def test_an_idle_socket_is_closed_with_a_word() -> None:
@@ -319,7 +304,7 @@ def test_an_idle_socket_is_closed_with_a_word() -> None:
         assert talk.until("error")["error"]["code"] == "idle_timeout"
         with pytest.raises(ConnectionClosed):
             talk.until("never")
-        assert _until(lambda: not running.engine.live)
+        assert until(lambda: not running.engine.live)
 
 
 def test_a_socket_that_only_listens_is_not_idle() -> None:
@@ -345,11 +330,11 @@ def test_a_client_that_stops_reading_is_cut_off() -> None:
         with _talk(running, sock=raw, max_queue=1) as talk:
             talk.send("context.create", context_id="a")
             talk.send("text.append", context_id="a", text="x " * 20_000)
-            assert _until(lambda: engine.live)
+            assert until(lambda: engine.live)
             time.sleep(0.3)
             assert engine.made < 300, "the engine is made to wait"
-            assert _until(lambda: not engine.live)
-            assert _until(lambda: _metric(running, "antiphon_websocket_connections") == 0)
+            assert until(lambda: not engine.live)
+            assert until(lambda: metric(running.base_url, "antiphon_websocket_connections") == 0)
             raw.close()
 
 
@@ -361,9 +346,9 @@ def test_cancelling_does_not_wait_behind_audio_that_nobody_took() -> None:
     ):
         talk.send("context.create", context_id="a")
         talk.send("text.append", context_id="a", text="x " * 5000)
-        assert _until(lambda: engine.made > 100)
+        assert until(lambda: engine.made > 100)
         talk.send("context.cancel", context_id="a")
-        assert _until(lambda: not engine.live)
+        assert until(lambda: not engine.live)
         talk.until("context.cancelled")
         assert len(talk.audio("a")) < engine.made * 2 * WORD_SAMPLES
 
@@ -421,5 +406,5 @@ def test_a_server_that_ends_closes_its_sockets_and_contexts() -> None:
             talk.until("never")
         assert raised.value.rcvd is not None
         assert raised.value.rcvd.code == 1012, "clients come back after a restart"
-        assert _until(lambda: not engine.live)
-        assert _until(lambda: engine.closed)
+        assert until(lambda: not engine.live)
+        assert until(lambda: engine.closed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 
 import httpx
 import pytest
@@ -14,6 +13,7 @@ from app.timeline import Endpoint, RequestRecord, Timelines, TraceContext
 from engine import OmniRequest, TextInput
 from tests.app.doubles import HummingEngine
 from tests.app.serving import Serving, serving
+from tests.watching import until
 
 BODY = {"model": "tts-1", "voice": "alloy", "input": "one two three", "response_format": "pcm"}
 
@@ -27,7 +27,7 @@ def _timeline(client: httpx.Client, request_id: str) -> dict[str, object]:
 
 def _ended(client: httpx.Client, request_id: str) -> dict[str, object]:
     """A client may have all of a response a moment before the server is done with it."""
-    assert _until(lambda: _timeline(client, request_id)["status"] != "running")
+    assert until(lambda: _timeline(client, request_id)["status"] != "running")
     return _timeline(client, request_id)
 
 
@@ -127,21 +127,12 @@ def test_a_client_that_is_too_slow_is_named_so_in_the_engine() -> None:
         body = {**BODY, "input": "x " * 2000}
         with client.stream("POST", "/v1/audio/speech", json=body) as response:
             request_id = response.headers["X-Request-Id"]
-            assert _until(lambda: bool(engine.aborted))
-            assert _until(lambda: not engine.live)
+            assert until(lambda: bool(engine.aborted))
+            assert until(lambda: not engine.live)
             assert engine.aborted == [(request_id, "slow_client")]
         told = _ended(client, request_id)
     assert told["status"] == "slow_client"
     assert float(str(told["send_blocked_ms"])) > 200
-
-
-def _until(holds: Callable[[], bool], seconds: float = 10) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if holds():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 class Collected:

@@ -11,7 +11,8 @@ import pytest
 import websockets
 
 from tests.app.realtime.conversing import Talk, talking
-from tests.clients.speaking import is_idle, metric, until
+from tests.clients.speaking import is_idle
+from tests.watching import metric, until
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,7 +8,8 @@ import pytest
 from websockets.sync.client import connect
 
 from tests.app.test_text_stream import PATH, Talk
-from tests.clients.speaking import SENTENCE, is_idle, until
+from tests.clients.speaking import SENTENCE, is_idle
+from tests.watching import until
 
 
 @pytest.fixture
