@@ -106,11 +106,16 @@ class _DispatchMode(TorchDispatchMode):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        with self:
+            # In inference mode operators come here that are made of others.
+            result = func.decompose(*args, **kwargs)
+        if result is not NotImplemented:
+            return result
         tensors = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         operator = func.overloadpacket
         if operator is ops.is_pinned:
             return args[0] in self.pinned
-        if operator in (ops.pin_memory, ops._pin_memory):  # the first in inference mode
+        if operator is ops._pin_memory:
             return self.pinned.add(args[0].clone())
         if kwargs.get("pin_memory"):
             return self.pinned.add(func(*args, **{**kwargs, "pin_memory": False}))

@@ -63,16 +63,20 @@ FREE: dict[str, Step] = {
 }
 
 
+@pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("name", WAITING)
-def test_what_waits_is_found(name: str) -> None:
+def test_what_waits_is_found(name: str, inference: bool) -> None:
     step, message = WAITING[name]
-    values = torch.empty(3, 4, device=DEVICE)
-    with pytest.raises(SynchronisationError, match=message), no_synchronisation():
-        step(values)
+    with torch.inference_mode(inference):
+        values = torch.empty(3, 4, device=DEVICE)
+        with pytest.raises(SynchronisationError, match=message), no_synchronisation():
+            step(values)
 
 
+@pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("name", FREE)
-def test_what_does_not_wait_is_let_through(name: str) -> None:
-    values = torch.empty(3, 4, device=DEVICE)
-    with no_synchronisation():
-        FREE[name](values)
+def test_what_does_not_wait_is_let_through(name: str, inference: bool) -> None:
+    with torch.inference_mode(inference):
+        values = torch.empty(3, 4, device=DEVICE)
+        with no_synchronisation():
+            FREE[name](values)
