@@ -21,6 +21,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from engine.device import to_device, to_host
 from pipelines.lark.codec import FEATURE_SIZE, Codebooks, Codec, frame_f0
 from pipelines.lark.spectrum import BINS, BRANCHES
 from pipelines.lark.synthesis import SynthesisState, synthesise
@@ -184,9 +185,9 @@ class Code2WavDecoder:
             done = state.received if last else max(state.received - ahead, 0)
             emitted.append(done - ready)
             rows.append(hidden[index, fed[index] - emitted[-1] : fed[index]])
-        spectra = self.network.head(self.network.norm(torch.cat(rows))).cpu().numpy()
+        (made,) = to_host(self.network.head(self.network.norm(torch.cat(rows))))
         f0 = [frame_f0(part.numpy()) for part in features]
-        return synthesise([state.synthesis for state in states], spectra, emitted, f0, final)
+        return synthesise([state.synthesis for state in states], made.numpy(), emitted, f0, final)
 
     def _network(
         self,
@@ -208,9 +209,10 @@ class Code2WavDecoder:
         history = torch.stack([state.history for state in states])
         for index, state in enumerate(states):
             state.features = frames[index, fed[index] : fed[index] + HISTORY].clone()
-        hidden = self.network.input(frames.to(self.device).transpose(1, 2)).transpose(1, 2)
+        placed = to_device(frames, self.device)
+        hidden = self.network.input(placed.transpose(1, 2)).transpose(1, 2)
         delay = self.config.right[0]
-        keep = (torch.tensor(fed)[:, None] + torch.arange(HISTORY)).to(self.device)
+        keep = to_device(torch.tensor(fed)[:, None] + torch.arange(HISTORY), self.device)
         rows = torch.arange(len(states), device=self.device)[:, None]
         kept = torch.empty_like(history)
         for layer, block in enumerate(self.network.blocks):

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 import torch
 
+from engine import device
 from pipelines.lark.codec import ENCODING_SIZE, FEATURE_SIZE, CodecState
 from pipelines.lark.decoder import Code2WavDecoder, Decoder, DecoderConfig, load_code2wav
 from pipelines.lark.spectrum import HOP
+from tests.synchronisation import DEVICE, no_synchronisation
 
 WEIGHTS = Path(__file__).parents[3] / "pipelines" / "lark" / "weights"
 RIGHTS = ((3, 0, 0, 1, 2), (0, 3, 0, 3, 0), (3, 0, 0, 0, 0))
@@ -44,6 +46,21 @@ def test_a_stream_computes_the_spectra_of_the_whole_network(right: tuple[int, ..
         decoder.step([state], [features[start : start + 4]], [False])
     decoder.step([state], [features[:0]], [True])
     assert torch.allclose(torch.cat(hidden[1:]), hidden[0][0], atol=1e-4)
+
+
+def test_a_step_waits_once_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[torch.device] = []
+    monkeypatch.setattr(device, "wait_for", waits.append)
+    torch.manual_seed(0)
+    network = Decoder(DecoderConfig(width=16, inner=32, right=RIGHTS[0]))
+    decoder = Code2WavDecoder(network, "meta")
+    states = [decoder.new_state() for _ in range(2)]
+    for counts, final in (((9, 12), False), ((4, 1), False), ((0, 3), True)):
+        features = [make_features(count) for count in counts]
+        waits.clear()
+        with no_synchronisation():
+            decoder.step(states, features, [final] * 2)
+        assert waits == [DEVICE]
 
 
 @pytest.mark.parametrize("right", RIGHTS)
