@@ -68,20 +68,24 @@ def bearer_key(connection: HTTPConnection) -> str | None:
     return key.strip() or None if scheme.lower() == "bearer" else None
 
 
-def subprotocol_key(offered: list[str]) -> str | None:
+def offered_subprotocols(connection: HTTPConnection) -> list[str]:
+    """The subprotocols that a WebSocket client offers."""
+    return list(connection.scope.get("subprotocols", []))
+
+
+def subprotocol_key(connection: HTTPConnection) -> str | None:
     """The key among the subprotocols that a WebSocket client offers, if there is one."""
-    for protocol in offered:
+    for protocol in offered_subprotocols(connection):
         if protocol.startswith(_KEY_SUBPROTOCOL):
             return protocol.removeprefix(_KEY_SUBPROTOCOL) or None
     return None
 
 
-def authorize_websocket(connection: HTTPConnection, offered: list[str]) -> str:
+def authorize_websocket(connection: HTTPConnection) -> str:
     """Lets a WebSocket in and says whose it is.
 
     Args:
         connection: The upgrade request.
-        offered: The subprotocols that the client offers.
 
     Returns:
         The tenant: a digest of the key, or nothing when keys are not used.
@@ -91,7 +95,7 @@ def authorize_websocket(connection: HTTPConnection, offered: list[str]) -> str:
     """
     state = state_of(connection)
     check_origin(connection, state.settings.cors_origins)
-    return tenant_of(state, bearer_key(connection) or subprotocol_key(offered))
+    return tenant_of(state, bearer_key(connection) or subprotocol_key(connection))
 
 
 def check_origin(connection: HTTPConnection, allowed: tuple[str, ...]) -> None:

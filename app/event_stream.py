@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
@@ -14,11 +15,18 @@ from app.pace import ClientPace, SlowClientError, break_off, send_whole
 
 logger = logging.getLogger(__name__)
 
-_HEADERS = {
+UNBUFFERED = {
     "Cache-Control": "no-cache",
     # nginx would otherwise collect the whole response before it passes anything on.
     "X-Accel-Buffering": "no",
 }
+"""Headers of responses that nobody on the way shall collect."""
+
+
+def server_sent_event(data: dict[str, Any], *, name: str | None = None) -> str:
+    """One event on one `data:` line, with a name only where clients look for one."""
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data, separators=(',', ':'))}\n\n"
 
 
 class Event(NamedTuple):
@@ -44,7 +52,7 @@ class EventStreamResponse(StreamingResponse):
 
     def __init__(self, events: AsyncGenerator[Event], pace: ClientPace) -> None:
         """`events` yields what is sent, `pace` ends a client that takes it too slowly."""
-        super().__init__((), media_type="text/event-stream", headers=_HEADERS)
+        super().__init__((), media_type="text/event-stream", headers=UNBUFFERED)
         self._events = events
         self._pace = pace
 

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from app.errors import ApiError, from_engine_error, invalid
@@ -30,6 +30,11 @@ async def _validation_error(_request: Request, error: Exception) -> Response:
     return invalid(str(mistake["loc"][-1]), str(mistake["msg"]), "invalid_value").response()
 
 
+async def _client_left(_request: Request, _error: Exception) -> Response:
+    """Nobody receives it; 499 is what logs use for a client that left."""
+    return Response(status_code=499)
+
+
 async def _http_exception(request: Request, error: Exception) -> Response:
     """Unknown paths, wrong methods and whatever else the framework refuses."""
     assert isinstance(error, HTTPException)
@@ -48,4 +53,5 @@ def install_exception_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(EngineError, _engine_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(ClientDisconnect, _client_left)
     app.add_exception_handler(HTTPException, _http_exception)

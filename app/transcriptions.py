@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -263,8 +262,3 @@ def _time(seconds: float, separator: str) -> str:
     minutes, rest = divmod(milliseconds, 60_000)
     hours, minutes = divmod(minutes, 60)
     return f"{hours:02}:{minutes:02}:{rest // 1000:02}{separator}{rest % 1000:03}"
-
-
-def sse(event: dict[str, Any]) -> str:
-    """An event of a streamed answer."""
-    return f"data: {json.dumps(event, ensure_ascii=False)}\n\n"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from app.audio.encoders import open_encoder
@@ -22,7 +20,7 @@ from app.chat.command import engine_request
 from app.chat.schema import ChatRequest, parse_chat_request
 from app.disconnect import unless_disconnected
 from app.errors import ApiError, from_engine_error
-from app.event_stream import Event, EventStreamResponse, PacedJSONResponse
+from app.event_stream import Event, EventStreamResponse, PacedJSONResponse, server_sent_event
 from app.openapi import ERROR_RESPONSES
 from app.pace import ClientPace
 from app.request_context import context_of
@@ -31,8 +29,6 @@ from app.timeline import Endpoint, RequestRecord
 from engine import AbortReason, EngineError
 
 router = APIRouter(tags=["chat"])
-
-_CLIENT_CLOSED = 499
 
 
 @router.post(
@@ -53,16 +49,11 @@ async def create_chat_completion(
     state: Annotated[AppState, Depends(state_of)],
 ) -> Response:
     """Answers a conversation; with `modalities` of text and audio, in speech as well."""
-    try:
-        body = await read_body(request, state.settings.transcription_bytes * 4 // 3)
-    except ClientDisconnect:
-        return Response(status_code=_CLIENT_CLOSED)
+    body = await read_body(request, state.settings.transcription_bytes * 4 // 3)
     wanted = await state.codecs.run(lambda: parse_chat_request(body))
     context = context_of(request)
     engine_asked = engine_request(wanted, state, context.request_id, tenant)
     asked = await unless_disconnected(request, engine_asked)
-    if asked is None:
-        return Response(status_code=_CLIENT_CLOSED)
     engine = state.lifecycle.engine
     answer = Answer(wanted.model, wanted.spoken)
     record = state.timelines.open(
@@ -75,8 +66,6 @@ async def create_chat_completion(
     )
     if not wanted.stream:
         whole = await unless_disconnected(request, _whole(answer, pieces))
-        if whole is None:
-            return Response(status_code=_CLIENT_CLOSED)
         return PacedJSONResponse(whole, pace, answer.seconds)
     # The headers wait for the first piece, so that whatever fails before is an HTTP error.
     first = await unless_disconnected(request, _first(pieces))
@@ -149,4 +138,4 @@ def _seconds(piece: Piece) -> float:
 
 
 def _event(data: dict[str, Any], seconds: float = 0.0) -> Event:
-    return Event(f"data: {json.dumps(data, ensure_ascii=False)}\n\n", seconds)
+    return Event(server_sent_event(data), seconds)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from http import HTTPStatus
 
 from fastapi import APIRouter, WebSocket
 from starlette.websockets import WebSocketDisconnect
 
 from app.audio.wire_formats import WireFormat
-from app.auth import SUBPROTOCOL, authorize_websocket
+from app.auth import authorize_websocket
 from app.errors import ApiError
 from app.live.projection import Projection, error_of
 from app.live.schema import LiveConfig, SessionStart, parse_live_event
@@ -23,11 +24,9 @@ from app.realtime.session_schema import SemanticDetection, Transcription, VoiceR
 from app.request_context import context_of
 from app.speech.command import check_model, resolve_voice
 from app.state import AppState, state_of
+from app.websocket import accept, close_refused
 
 router = APIRouter(tags=["live"])
-
-_TRY_AGAIN_LATER = 1013
-_POLICY = 1008
 
 MODEL_ALIASES = frozenset({"gpt-live-1", "gpt-live-1.1"})
 
@@ -36,13 +35,12 @@ MODEL_ALIASES = frozenset({"gpt-live-1", "gpt-live-1.1"})
 async def live(websocket: WebSocket) -> None:
     """Talks and listens at the same time; the first event is `session.start`."""
     state = state_of(websocket)
-    offered = list(websocket.scope.get("subprotocols", []))
     try:
-        tenant = authorize_websocket(websocket, offered)
+        tenant = authorize_websocket(websocket)
     except ApiError as refusal:
         await websocket.send_denial_response(refusal.response())
         return
-    await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+    await accept(websocket)
     try:
         start = await _started(websocket)
         session, projection = await _open(start.session, state, tenant)
@@ -118,10 +116,6 @@ async def _open(wanted: LiveConfig, state: AppState, tenant: str) -> tuple[Sessi
 
 
 async def _refuse(websocket: WebSocket, refusal: ApiError | EventError) -> None:
-    if isinstance(refusal, EventError):
-        error, later = refusal.as_dict(), False
-    else:
-        error, later = refusal.as_dict(), refusal.status >= 500
-    await websocket.send_json(error_of(error))
-    reason = str(error["message"]).encode()[:120].decode(errors="ignore")
-    await websocket.close(_TRY_AGAIN_LATER if later else _POLICY, reason)
+    later = isinstance(refusal, ApiError) and refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    await websocket.send_json(error_of(refusal.as_dict()))
+    await close_refused(websocket, refusal.message, later=later)

@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError
 
 from app.audio.wire_formats import TICKS_PER_MILLISECOND
 from app.auth import (
-    SUBPROTOCOL,
     authorize_request,
     authorize_websocket,
     bearer_key,
@@ -26,7 +25,6 @@ from app.identifiers import new_identifier
 from app.realtime.client_secrets import ClientSecret
 from app.realtime.failure import EventError, explain
 from app.realtime.inbox import SocketOpened
-from app.realtime.outbox import Outbox
 from app.realtime.session import Session
 from app.realtime.session_config import SessionConfig
 from app.realtime.session_schema import SessionPatch, Transcription
@@ -35,12 +33,13 @@ from app.realtime.wire import Wire
 from app.request_context import context_of
 from app.speech.command import check_model
 from app.state import AppState, state_of
+from app.websocket import accept, close_refused
 from engine import PipelineDescription
 
 router = APIRouter(tags=["realtime"])
 
-_TRY_AGAIN_LATER = 1013
-_POLICY = 1008
+_MOST_DIGITS = 9
+"""Of a time in milliseconds, which is 11 days."""
 
 
 @router.websocket("/v1/realtime")
@@ -55,11 +54,10 @@ async def converse(websocket: WebSocket) -> None:
     """
     state = state_of(websocket)
     service = state.realtime
-    offered = list(websocket.scope.get("subprotocols", []))
     try:
-        secret = service.secrets.find(bearer_key(websocket) or subprotocol_key(offered))
+        secret = service.secrets.find(bearer_key(websocket) or subprotocol_key(websocket))
         if secret is None:
-            tenant = authorize_websocket(websocket, offered)
+            tenant = authorize_websocket(websocket)
         else:
             check_origin(websocket, state.settings.cors_origins)
             tenant = secret.tenant
@@ -68,8 +66,9 @@ async def converse(websocket: WebSocket) -> None:
     except ApiError as refusal:
         await websocket.send_denial_response(refusal.response())
         return
-    await websocket.accept(SUBPROTOCOL if SUBPROTOCOL in offered else None)
+    await accept(websocket)
     try:
+        played = _played(websocket)
         session = resumed or await _open(websocket, state, tenant, secret)
     except (ApiError, EventError) as refusal:
         await _refuse(websocket, refusal)
@@ -78,19 +77,27 @@ async def converse(websocket: WebSocket) -> None:
         session.make_resumable()
     session.stage.trace = context_of(websocket).trace
     outbox = session.new_outbox()
-    session.tell(_opened(websocket, outbox, resumed=resumed is not None))
+    after = websocket.query_params.get("after")
+    session.tell(SocketOpened(outbox, resumed is not None, after, played))
     await SessionSocket(websocket, session, outbox).run()
     if session.resume_token is None:
         await service.ended(session)
 
 
-def _opened(websocket: WebSocket, outbox: Outbox, *, resumed: bool) -> SocketOpened:
-    query = websocket.query_params
-    item_id, end = query.get("item_id"), query.get("audio_end_ms", "0")
-    played = None
-    if item_id is not None and end.isdecimal():
-        played = (item_id, int(end) * TICKS_PER_MILLISECOND)
-    return SocketOpened(outbox, resumed, query.get("after"), played)
+def _played(websocket: WebSocket) -> tuple[str, int] | None:
+    """How much of an answer was played, as the URL says: the item, and ticks.
+
+    Raises:
+        ApiError: 400, it says no time.
+    """
+    item_id = websocket.query_params.get("item_id")
+    if item_id is None:
+        return None
+    end = websocket.query_params.get("audio_end_ms", "0")
+    if not end.isdecimal() or len(end) > _MOST_DIGITS:
+        message = f"Invalid value: {end[:40]!r}. 'audio_end_ms' is a number of milliseconds."
+        raise invalid("audio_end_ms", message, "invalid_value")
+    return item_id, int(end) * TICKS_PER_MILLISECOND
 
 
 async def _open(
@@ -108,6 +115,9 @@ async def _open(
     if model is not None:
         _check_model(model, state)
     intent = websocket.query_params.get("intent")
+    if intent not in (None, "transcription"):
+        message = f"Invalid value: {intent[:40]!r}. Supported values are: 'transcription'."
+        raise invalid("intent", message, "invalid_value")
     kind = intent or (None if patch is None else patch.type)
     return await state.realtime.open(_configured(model, kind, description, patch), tenant)
 
@@ -127,8 +137,7 @@ async def _refuse(websocket: WebSocket, refusal: ApiError | EventError) -> None:
         later = False
     event = {"type": "error", "event_id": new_identifier("event"), "error": refusal.as_dict()}
     await websocket.send_json(event)
-    reason = refusal.message.encode()[:120].decode(errors="ignore")
-    await websocket.close(_TRY_AGAIN_LATER if later else _POLICY, reason)
+    await close_refused(websocket, refusal.message, later=later)
 
 
 def _configured(
@@ -195,5 +204,5 @@ def _parse(body: bytes) -> _SecretRequest:
     except ValidationError as failure:
         refusal = explain(failure, data)
         raise invalid(refusal.param, refusal.message, refusal.code) from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise invalid(None, "This is not valid JSON.", "invalid_json") from None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from app.audio.encoders import open_encoder
@@ -28,9 +27,6 @@ from app.timeline import Endpoint
 from engine import OmniRequest, TextInput, TextReport
 
 router = APIRouter(tags=["speech"])
-
-_CLIENT_CLOSED = 499
-"""The status that logs use for a client that left; nobody receives it."""
 
 INLINE_INSPECTION_CHARACTERS = 500
 """Texts up to this length are looked at on the event loop; longer ones on a worker thread."""
@@ -63,8 +59,6 @@ async def create_speech(
         report = await inspect_text(state, engine, command.text)
         if not report.speakable:
             raise invalid("input", "The input holds nothing that can be spoken.", "invalid_value")
-    except ClientDisconnect:
-        return Response(status_code=_CLIENT_CLOSED)
     except ApiError as error:
         outcome = Outcome.REFUSED if error.status < 500 else Outcome.OVERLOADED
         state.metrics.requests.labels(transport, outcome).inc()

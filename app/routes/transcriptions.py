@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from app.audio.pcm import FloatSamples
@@ -17,7 +16,7 @@ from app.body import read_body
 from app.disconnect import unless_disconnected
 from app.ear import SAMPLE_RATE
 from app.errors import ApiError, invalid, retry_later
-from app.event_stream import Event, EventStreamResponse
+from app.event_stream import Event, EventStreamResponse, server_sent_event
 from app.openapi import ERROR_RESPONSES
 from app.pace import ClientPace
 from app.state import AppState, state_of
@@ -31,7 +30,6 @@ from app.transcriptions import (
     check_language,
     joined,
     read_request,
-    sse,
     usage_of,
 )
 
@@ -48,9 +46,6 @@ MODEL_ALIASES = frozenset(
 
 _FORM_BYTES = 64 << 10
 """What a form may have beside the recording."""
-
-_CLIENT_CLOSED = 499
-
 
 _BODY: dict[str, Any] = {
     "required": True,
@@ -97,10 +92,7 @@ async def create_transcription(
 ) -> Response:
     """Writes down what is said in a recording."""
     limit = state.settings.transcription_bytes
-    try:
-        body = await read_body(request, limit + _FORM_BYTES)
-    except ClientDisconnect:
-        return Response(status_code=_CLIENT_CLOSED)
+    body = await read_body(request, limit + _FORM_BYTES)
     wanted = await _parse(request, body)
     _check_model(wanted.model, state)
     ear = await state.realtime.ear()
@@ -109,14 +101,10 @@ async def create_transcription(
         raise retry_later(message, "ear_unavailable", 60)
     check_language(wanted.language, ear.languages)
     sound = await unless_disconnected(request, state.recordings.decode(wanted.recording))
-    if sound is None:
-        return Response(status_code=_CLIENT_CLOSED)
     if wanted.stream:
         pace = ClientPace(state.settings.slow_client_seconds)
         return EventStreamResponse(_events(ear, sound, wanted), pace)
     segments = await unless_disconnected(request, _all(ear, sound, wanted))
-    if segments is None:
-        return Response(status_code=_CLIENT_CLOSED)
     return _response(segments, len(sound) / SAMPLE_RATE, wanted)
 
 
@@ -171,10 +159,10 @@ async def _events(
         async for segment in pieces:
             delta = segment.text if segments else segment.text.lstrip()
             segments.append(segment)
-            yield Event(sse({"type": "transcript.text.delta", "delta": delta}))
+            yield Event(server_sent_event({"type": "transcript.text.delta", "delta": delta}))
     usage = usage_of(len(sound) / SAMPLE_RATE)
     done = {"type": "transcript.text.done", "text": joined(segments), "usage": usage}
-    yield Event(sse(done))
+    yield Event(server_sent_event(done))
 
 
 def _response(segments: list[Segment], seconds: float, wanted: TranscriptionRequest) -> Response:

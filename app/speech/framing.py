@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Any, Protocol
 
 from app.audio.formats import AudioFormat
 from app.audio.worker import to_base64
 from app.errors import ApiError
+from app.event_stream import server_sent_event
 from app.speech.stream import Piece
 from app.speech.usage import usage_of
 from engine import WordTiming
@@ -70,16 +70,17 @@ class EventFraming:
         events = word_events(piece.words) if self._with_words else []
         if piece.data:
             events.append({"type": "speech.audio.delta", "audio": to_base64(piece.data)})
-        return b"".join(server_sent_event(event) for event in events)
+        return "".join(map(server_sent_event, events)).encode()
 
     def end(self, seconds: float) -> bytes:
         """The event that says all is well, with the usage."""
         usage = usage_of(self._characters, seconds)
-        return server_sent_event({"type": "speech.audio.done", "usage": usage})
+        return server_sent_event({"type": "speech.audio.done", "usage": usage}).encode()
 
     def failure(self, error: ApiError) -> bytes | None:
         """An event of the shape that OpenAI's clients raise an error for."""
-        return server_sent_event({"type": "error", "error": error.as_dict()}, name="error")
+        event = {"type": "error", "error": error.as_dict()}
+        return server_sent_event(event, name="error").encode()
 
 
 def word_events(words: Iterable[WordTiming]) -> list[dict[str, Any]]:
@@ -96,9 +97,3 @@ def word_fields(word: WordTiming) -> dict[str, Any]:
         "start_character": word.start_character,
         "end_character": word.end_character,
     }
-
-
-def server_sent_event(data: dict[str, Any], *, name: str | None = None) -> bytes:
-    """One event on one `data:` line, with a name only where clients look for one."""
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

@@ -14,7 +14,9 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from app.connection import ConnectionCutError, connection_of
+from app.disconnect import until_disconnected
 from app.errors import ApiError
+from app.event_stream import UNBUFFERED
 from app.metrics import AppMetrics, Outcome, Transport
 from app.pace import ClientPace, SlowClientError, break_off, send_whole
 from app.speech.framing import Framing
@@ -22,12 +24,6 @@ from app.speech.stream import SpeechFailedError, SpokenStream
 from app.timeline import RequestRecord, Timelines
 
 logger = logging.getLogger(__name__)
-
-_STREAMING_HEADERS = {
-    "Cache-Control": "no-cache",
-    # nginx would otherwise collect the whole response before it passes anything on.
-    "X-Accel-Buffering": "no",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class SpeechResponse(Response):
         transport = self._delivery.transport
         metrics = self._delivery.metrics
         with metrics.active.labels(transport).track_inprogress():
-            gone = asyncio.create_task(_until_disconnected(receive), name="watch client")
+            gone = asyncio.create_task(until_disconnected(receive), name="watch client")
             speaking = asyncio.create_task(self._speak(scope, send, gone), name="speak")
             try:
                 await asyncio.wait({speaking, gone}, return_when=asyncio.FIRST_COMPLETED)
@@ -156,7 +152,7 @@ class SpeechResponse(Response):
         self._delivery.metrics.first_audio.labels(self._delivery.transport).observe(waited)
         message: Message = {"type": "http.response.start", "status": HTTPStatus.OK, "headers": []}
         all_headers = MutableHeaders(scope=message)
-        all_headers.update({**_STREAMING_HEADERS, **headers, **self._delivery.headers})
+        all_headers.update({**UNBUFFERED, **headers, **self._delivery.headers})
         all_headers["Server-Timing"] = f"first-audio;dur={1000 * waited:.1f}"
         self._started = True
         await self._pace.send(send(message))
@@ -197,11 +193,6 @@ def _too_large(limit: int) -> SpeechFailedError:
         ),
         Outcome.REFUSED,
     )
-
-
-async def _until_disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _never_receive() -> Message:

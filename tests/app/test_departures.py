@@ -6,10 +6,15 @@ import asyncio
 import json
 import socket
 import time
+from collections.abc import Callable
 
 import httpx
 import pytest
+from starlette.types import Message
 
+from app.application import create_application
+from app.lifecycle import EngineLifecycle
+from app.settings import Settings
 from tests.app.doubles import HummingEngine
 from tests.app.serving import Serving, serving
 from tests.watching import metric, outcomes, until
@@ -47,6 +52,46 @@ def test_a_client_that_leaves_ends_its_request_within_one_chunk(changes: dict[st
         assert engine.made <= made_at_close + 2
         assert until(lambda: outcomes(running.base_url) == {"disconnected": 1.0})
         assert metric(running.base_url, "antiphon_speech_active") == 0
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/audio/speech",
+        "/v1/audio/transcriptions",
+        "/v1/chat/completions",
+        "/v1/realtime/client_secrets",
+    ],
+)
+async def test_a_client_that_leaves_while_it_sends_its_body_is_no_failure(path: str) -> None:
+    async def start(_progress: Callable[[str], None]) -> HummingEngine:
+        return HummingEngine()
+
+    lifecycle = EngineLifecycle(start)
+    app = create_application(Settings(ear=False), lifecycle)
+    lifecycle.start()
+    await asyncio.sleep(0)
+    told = iter([{"type": "http.request", "body": b"{", "more_body": True}])
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return next(told, {"type": "http.disconnect"})
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+    }
+    await app(scope, receive, send)
+    assert sent[0]["status"] == 499
+    await lifecycle.close()
 
 
 def test_a_client_that_leaves_before_the_first_sound() -> None:

@@ -73,6 +73,15 @@ async def test_a_client_secret_opens_a_session_with_its_own_settings() -> None:
             assert talk.events[0]["session"]["instructions"] == "Be brief."
 
 
+async def test_a_request_for_a_client_secret_that_is_nested_too_deeply() -> None:
+    with serving(RoteEngine(), ear=False) as running:  # type: ignore[arg-type]
+        url = f"{running.base_url}/v1/realtime/client_secrets"
+        async with httpx.AsyncClient() as http:
+            refused = await http.post(url, content=b"[" * 100_000)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["code"] == "invalid_json"
+
+
 async def test_foreign_pages_are_refused() -> None:
     with serving(RoteEngine(), ear=False) as running:  # type: ignore[arg-type]
         with pytest.raises(websockets.InvalidStatus) as refused:
@@ -96,6 +105,21 @@ async def test_unknown_models_and_full_servers_are_told() -> None:
                 await talk.get()
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1013
+
+
+@pytest.mark.parametrize(
+    ("query", "param"),
+    [
+        ("intent=dictation", "intent"),
+        ("item_id=a&audio_end_ms=soon", "audio_end_ms"),
+        (f"item_id=a&audio_end_ms={'9' * 5000}", "audio_end_ms"),
+    ],
+)
+async def test_mistakes_in_the_url_are_named(query: str, param: str) -> None:
+    with serving(RoteEngine(), ear=False) as running:  # type: ignore[arg-type]
+        async with talking(running.websocket_url, query=query, created=False) as talk:
+            assert (await talk.get())["error"]["param"] == param
+        assert running.realtime_sessions() == 0
 
 
 async def test_sessions_expire() -> None:
