@@ -11,13 +11,17 @@ import torch
 from transformers import BatchFeature, Qwen3OmniMoeForConditionalGeneration
 
 from engine import AudioContent, Chat, ChatMessage
+from engine.hidden_states import HiddenStatesPayload
 from engine.request import SpeechParameters
 from engine.stage import Replica
 from pipelines.qwen.hearing import Hearing
 from pipelines.qwen.prompts import prompt_of
+from pipelines.qwen3_omni.adapters import StatesToRows
+from pipelines.qwen3_omni.configuration import Checkpoint
 
 ANSWER_TOKENS = 24
 SPEECH_STEPS = 40
+GREEDY = SpeechParameters(temperature=0.0)
 
 
 def sound(seconds: float, seed: int) -> AudioContent:
@@ -116,6 +120,41 @@ def reference_answer(
     return Answer(tokens, codes[0].T, samples.flatten())
 
 
+def states_of_the_reference(
+    model: Qwen3OmniMoeForConditionalGeneration, inputs: dict[str, torch.Tensor], eos: int
+) -> list[HiddenStatesPayload]:
+    """What the reference's Thinker gives, as a replica would give it, step by step."""
+    layer = model.config.talker_config.accept_hidden_layer
+    result = model.thinker.generate(
+        **inputs,
+        max_new_tokens=ANSWER_TOKENS,
+        do_sample=False,
+        eos_token_id=eos,
+        output_hidden_states=True,
+        return_dict_in_generate=True,
+    )
+    payloads, start = [], 0
+    prompt = inputs["input_ids"].shape[1]
+    for step in result.hidden_states:
+        stop = start + step[0].shape[1]
+        tokens = tuple(result.sequences[0, start:stop].tolist())
+        payloads.append(HiddenStatesPayload(start, tokens, prompt, step[0][0], step[layer][0]))
+        start = stop
+    return payloads
+
+
+def rows_of(payloads: list[HiddenStatesPayload], facts: Checkpoint, speaker: str) -> list[object]:
+    """The Talker's rows."""
+    adapter = StatesToRows(facts.tokens, facts.speakers[speaker])
+    for payload in payloads:
+        adapter.push(payload)
+    adapter.close()
+    rows = []
+    while not adapter.finished:
+        rows.append(adapter.pull())
+    return rows
+
+
 @dataclass
 class Turn:
     """A request of a replica in a test.
@@ -125,12 +164,14 @@ class Turn:
         payloads: What it is given, at once.
         joins: The step at which it joins.
         leaves: How many outputs it gives until it is aborted; None: it ends by itself.
+        parameters: How it is to be spoken.
     """
 
     name: str
     payloads: Iterable[Any]
     joins: int = 0
     leaves: int | None = None
+    parameters: SpeechParameters = GREEDY
     outputs: list[Any] = field(default_factory=list)
     open: bool = False
     done: bool = False
@@ -144,7 +185,7 @@ def run(replica: Replica, turns: list[Turn], watch: Callable[[int], None] | None
         for turn in turns:
             if turn.joins == step and not turn.open:
                 turn.open = True
-                replica.add(turn.name, SpeechParameters(temperature=0.0))
+                replica.add(turn.name, turn.parameters)
                 for payload in turn.payloads:
                     replica.offer(turn.name, payload)
                 replica.close_input(turn.name)

@@ -7,24 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from transformers import Qwen3OmniMoeForConditionalGeneration
 
 from engine.adapter import StepOutput
 from engine.autoregressive import AutoregressiveReplica
 from engine.deploy_config import StageDeployment
-from engine.hidden_states import HiddenStatesPayload
-from pipelines.qwen3_omni.adapters import StatesToRows
-from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
-from pipelines.qwen3_omni.pipeline import build_talker, hearing_of
+from pipelines.qwen3_omni.configuration import read_checkpoint
+from pipelines.qwen3_omni.hearing import hearing_of
+from pipelines.qwen3_omni.pipeline import build_talker
 from tests.pipelines.qwen3_omni.conversing import (
-    ANSWER_TOKENS,
     SPEECH_STEPS,
     Turn,
     conversations,
     reference_answer,
     reference_inputs,
+    rows_of,
     run,
+    states_of_the_reference,
 )
 
 
@@ -38,41 +37,6 @@ def talker(checkpoint: Path) -> Generator[AutoregressiveReplica]:
     assert isinstance(replica, AutoregressiveReplica)
     yield replica
     replica.close()
-
-
-def states_of_the_reference(
-    model: Qwen3OmniMoeForConditionalGeneration, inputs: dict[str, torch.Tensor], eos: int
-) -> list[HiddenStatesPayload]:
-    """What the reference's Thinker gives, as a replica would give it, step by step."""
-    layer = model.config.talker_config.accept_hidden_layer
-    result = model.thinker.generate(
-        **inputs,
-        max_new_tokens=ANSWER_TOKENS,
-        do_sample=False,
-        eos_token_id=eos,
-        output_hidden_states=True,
-        return_dict_in_generate=True,
-    )
-    payloads, start = [], 0
-    prompt = inputs["input_ids"].shape[1]
-    for step in result.hidden_states:
-        stop = start + step[0].shape[1]
-        tokens = tuple(result.sequences[0, start:stop].tolist())
-        payloads.append(HiddenStatesPayload(start, tokens, prompt, step[0][0], step[layer][0]))
-        start = stop
-    return payloads
-
-
-def rows_of(payloads: list[HiddenStatesPayload], facts: Checkpoint, speaker: str) -> list[object]:
-    """The Talker's rows."""
-    adapter = StatesToRows(facts.tokens, facts.speakers[speaker])
-    for payload in payloads:
-        adapter.push(payload)
-    adapter.close()
-    rows = []
-    while not adapter.finished:
-        rows.append(adapter.pull())
-    return rows
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "in-a-batch"])
