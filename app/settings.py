@@ -51,7 +51,9 @@ def default_static_folder() -> Path:
 class Settings(ConversationSettings):
     """The server's settings; each field is the variable ANTIPHON_<FIELD IN CAPITALS>."""
 
-    model_config = SettingsConfigDict(env_prefix="ANTIPHON_", extra="ignore", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="ANTIPHON_", extra="ignore", frozen=True, allow_inf_nan=False
+    )
 
     host: str = Field("127.0.0.1", description="Address to listen on; 0.0.0.0 for all.")
     port: int = Field(8000, ge=0, le=65535, description="TCP port; 0 takes a free one.")

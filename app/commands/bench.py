@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.commands._failure import fail
 from app.load import Summary, load, summarise
 
 
@@ -30,21 +31,31 @@ def bench(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
 ) -> None:
     """Measure a running server: first audio, underruns, real-time factor, at rising load."""
+    counts = _counts(clients)
     console = Console(stderr=as_json, highlight=False)
     summaries: list[Summary] = []
     try:
-        for count in (int(part) for part in clients.split(",")):
+        for count in counts:
             with console.status(f"{count} clients, {rounds} sentences each"):
                 started = time.perf_counter()
                 utterances = asyncio.run(load(url, count, rounds, voice, key))
                 summaries.append(summarise(count, utterances, time.perf_counter() - started))
     except httpx.HTTPError as error:
-        console.print(f"[red]The server at {url} did not answer as it should:[/red] {error}")
-        raise typer.Exit(1) from error
+        fail(f"The server at {url} did not answer as it should: {error}")
     if as_json:
         print(json.dumps([asdict(summary) for summary in summaries]))
     else:
         console.print(_table(summaries))
+
+
+def _counts(clients: str) -> list[int]:
+    """The numbers of clients, of which each is a load of its own."""
+    parts = [part.strip() for part in clients.split(",")]
+    for part in parts:
+        if not part.isdecimal() or int(part) == 0:
+            message = f"{part!r} is no number of clients; give whole numbers from 1, such as 1,8."
+            raise typer.BadParameter(message, param_hint="--clients")
+    return [int(part) for part in parts]
 
 
 def _table(summaries: list[Summary]) -> Table:

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from app.commands._options import settings_with
 from app.doctor import examine
 from app.doctor_finding import Finding, Severity
-from app.settings import Settings, prepare_process_environment
+from app.settings import prepare_process_environment
 
 _MARKS = {
     Severity.FINE: "[green]fine   [/green]",
@@ -31,7 +32,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Say what is wrong with this installation and how to mend it."""
-    settings = Settings()
+    settings = settings_with()
     # The libraries are looked at under the circumstances in which the server uses them.
     prepare_process_environment(settings)
     console = Console(stderr=as_json, highlight=False)

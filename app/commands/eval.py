@@ -7,13 +7,15 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import httpx
 import typer
 from rich.console import Console
 from rich.progress import track
 
+from app.commands._failure import fail
+from app.commands._options import settings_with
 from app.evaluation.naturalness import JudgesError, judge, require_judges
 from app.evaluation.report import Judgements, as_json, misheard, table
 from app.evaluation.run import readings
@@ -54,12 +56,13 @@ def evaluate(
     # Imported here, since the recognizer is slow to import and other commands do without it.
     from app.evaluation.transcriber import Transcriber
 
+    settings = settings_with()
     console = Console(stderr=json_output, highlight=False)
     try:
         chosen = read_sentences(sentences or default_file(), limit)
         if naturalness:
             require_judges()
-        listener = Transcriber.installed()
+        listener = Transcriber.installed(settings.cache_folder)
         with ExitStack() as stack:
             folder = keep
             if folder is None and naturalness:
@@ -73,9 +76,9 @@ def evaluate(
             found = list(progress)
             judgements, failure = _judged(folder, chosen) if naturalness and folder else ({}, None)
     except (SentencesError, JudgesError, ConfigurationError, OSError) as error:
-        _fail(str(error))
+        fail(str(error))
     except httpx.HTTPError as error:
-        _fail(f"The server at {url} did not answer as it should: {error}")
+        fail(f"The server at {url} did not answer as it should: {error}")
     if json_output:
         print(json.dumps(as_json(model, found, judgements)))
     else:
@@ -85,7 +88,7 @@ def evaluate(
         for line in misheard(found):
             page.print(line, markup=False, soft_wrap=True)
     if failure is not None:
-        _fail(failure)
+        fail(failure)
 
 
 def _judged(folder: Path, sentences: Sequence[Sentence]) -> tuple[Judgements, str | None]:
@@ -94,9 +97,3 @@ def _judged(folder: Path, sentences: Sequence[Sentence]) -> tuple[Judgements, st
         return judge(folder, sentences), None
     except JudgesError as error:
         return {}, str(error)
-
-
-def _fail(message: str) -> NoReturn:
-    """Ends the command with one sentence."""
-    typer.echo(message, err=True)
-    raise typer.Exit(1)

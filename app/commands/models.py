@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -11,7 +11,8 @@ from rich.progress import BarColumn, TaskID, TaskProgressColumn, TextColumn
 from rich.progress import Progress as ProgressBars
 from rich.table import Table
 
-from app.settings import Settings
+from app.commands._failure import fail
+from app.commands._options import settings_with
 from engine import ConfigurationError
 from engine.catalogue import Catalogue
 
@@ -54,7 +55,7 @@ def fetch(names: Names = None, occasions: Occasions = None) -> None:
         try:
             folder = _fetch_with_progress(catalogue, name, console)
         except ConfigurationError as error:
-            _fail(str(error))
+            fail(str(error))
         console.print(f"{name} is here now, in {folder}.", soft_wrap=True)
 
 
@@ -120,9 +121,9 @@ class _BarForEachStep:
 def _catalogue() -> Catalogue:
     """The installed catalogue."""
     try:
-        return Catalogue.installed(Settings().cache_folder)
+        return Catalogue.installed(settings_with().cache_folder)
     except ConfigurationError as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 def _chosen(
@@ -130,14 +131,8 @@ def _chosen(
 ) -> list[str]:
     """The names of the models that the command line chooses."""
     if not names and not occasions:
-        _fail("Name models, or say what for: --for serve.")
+        fail("Name models, or say what for: --for serve.")
     try:
         return [model.name for model in catalogue.select(names or [], occasions or [])]
     except ConfigurationError as error:
-        _fail(str(error))
-
-
-def _fail(message: str) -> NoReturn:
-    """Ends the command with one sentence."""
-    typer.echo(message, err=True)
-    raise typer.Exit(1)
+        fail(str(error))

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from rich.progress import Progress as ProgressBars
 
 from app.audio.formats import AudioFormat
 from app.commands._engine import engine_factory
+from app.commands._failure import fail
 from app.commands._options import DeployOption, ModelOption, PipelineOption, settings_with
 from app.engine_port import SpeechEngine
 from app.errors import ApiError
@@ -23,6 +25,7 @@ from app.identifiers import new_identifier
 from app.settings import Settings, prepare_process_environment
 from app.sinks import Sink, SinkError, find_player, format_for, open_sink
 from app.speech.command import resolve_voice
+from app.speech.schema import LARGEST_SEED
 from app.speech.warning import code_points
 from engine import ConfigurationError, EngineError, OmniRequest, SpeechParameters, TextInput
 
@@ -86,7 +89,8 @@ def say(
     voice: Annotated[str | None, typer.Option("--voice", help="See `antiphon voices`.")] = None,
     speed: Annotated[float, typer.Option("--speed", min=0.25, max=4.0)] = 1.0,
     seed: Annotated[
-        int | None, typer.Option("--seed", min=0, help="Makes the audio repeatable.")
+        int | None,
+        typer.Option("--seed", min=0, max=LARGEST_SEED, help="Makes the audio repeatable."),
     ] = None,
     pipeline: PipelineOption = None,
     model: ModelOption = None,
@@ -119,8 +123,7 @@ def say(
                 )
             )
     except (SayError, SinkError, ConfigurationError, EngineError) as failure:
-        console.print(str(failure), style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        fail(str(failure))
 
 
 async def _say(
@@ -173,7 +176,7 @@ def _with_known_voice(engine: SpeechEngine, parameters: SpeechParameters) -> Spe
         voice = resolve_voice(parameters.voice, engine.description)
     except ApiError as failure:
         raise SayError(failure.message) from None
-    return SpeechParameters(voice=voice, speed=parameters.speed, seed=parameters.seed)
+    return replace(parameters, voice=voice)
 
 
 def register(cli: typer.Typer) -> None:

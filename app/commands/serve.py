@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from app.commands._engine import engine_factory
+from app.commands._failure import fail
 from app.commands._options import DeployOption, ModelOption, PipelineOption, settings_with
 from app.lifecycle import EngineLifecycle, EngineState
 from app.server import Server, address_of, build_server, configure_logging, leave, listen
@@ -68,8 +69,7 @@ def serve(
     try:
         listener = listen(settings)
     except OSError as failure:
-        console.print(str(failure.strerror), style="red", highlight=False)
-        raise typer.Exit(1) from None
+        fail(str(failure.strerror))
     report = StartReport(console, address_of(listener))
     lifecycle = EngineLifecycle(
         engine_factory(settings),

@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.commands._failure import fail
 from app.commands._options import ModelOption, PipelineOption, settings_with
 from engine import ConfigurationError, describe_pipeline
 
@@ -16,8 +17,7 @@ def voices(pipeline: PipelineOption = None, model: ModelOption = None) -> None:
     try:
         description = describe_pipeline(settings.pipeline, settings.model, settings.cache_folder)
     except ConfigurationError as failure:
-        Console(stderr=True).print(str(failure), style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        fail(str(failure))
     table = Table("voice", "language", "description", "aliases", box=None, pad_edge=False)
     for voice in description.voices:
         table.add_row(voice.name, voice.language, voice.description, ", ".join(voice.aliases))

@@ -10,7 +10,6 @@ import soxr  # type: ignore[import-untyped]
 from faster_whisper import WhisperModel
 
 from app.audio.pcm import FloatSamples
-from app.settings import Settings
 from engine.catalogue import Catalogue
 
 MODEL = "whisper-base"
@@ -36,15 +35,18 @@ class Transcriber:
         )
 
     @classmethod
-    def installed(cls, threads: int = 0) -> Transcriber:
+    def installed(cls, cache_folder: Path, threads: int = 0) -> Transcriber:
         """The catalogue's model.
+
+        Args:
+            cache_folder: Where fetched models lie.
+            threads: As above.
 
         Raises:
             ModelUnavailableError: It has not been fetched, or is damaged; the message says what to
                 do.
         """
-        catalogue = Catalogue.installed(Settings().cache_folder)
-        return cls(catalogue.resolve(MODEL), threads)
+        return cls(Catalogue.installed(cache_folder).resolve(MODEL), threads)
 
     def __call__(self, samples: FloatSamples, rate: int) -> str:
         """What is said in English in a sound of any length."""

@@ -47,6 +47,8 @@ def test_keys_do_not_show_in_a_printed_form() -> None:
     [
         ("port", 70_000),
         ("slow_client_seconds", 0),
+        ("shutdown_seconds", "inf"),
+        ("realtime_session_seconds", "nan"),
         ("codec_threads", 0),
         ("maximum_input_characters", 0),
         ("websocket_context_characters", 2_000_000),

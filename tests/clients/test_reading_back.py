@@ -25,6 +25,7 @@ from app.evaluation.speaking import connect, served_model, speak
 from app.evaluation.transcriber import Transcriber
 from app.evaluation.words_error import Step, align, normalised
 from app.load import SAMPLE_RATE
+from app.settings import Settings
 from engine.catalogue import ModelUnavailableError
 
 MOST_WORD_ERRORS = 0.05
@@ -55,7 +56,7 @@ LONG_TEXT = " ".join(
 @pytest.fixture(scope="module")
 def listener() -> Transcriber:
     try:
-        return Transcriber.installed()
+        return Transcriber.installed(Settings().cache_folder)
     except ModelUnavailableError as error:
         pytest.skip(str(error))
 

@@ -127,7 +127,7 @@ def one_sentence(tmp_path: Path) -> str:
 
 
 def test_the_command_prints_a_table_and_what_was_misheard(humming: str, one_sentence: str) -> None:
-    with patch.object(Transcriber, "installed", lambda: Listener("Yet.")):
+    with patch.object(Transcriber, "installed", lambda _folder: Listener("Yet.")):
         done = _evaluate("--url", humming, "--sentences", one_sentence)
     assert done.exit_code == 0, done.output
     assert "100.00 %" in done.output
@@ -136,7 +136,7 @@ def test_the_command_prints_a_table_and_what_was_misheard(humming: str, one_sent
 
 def test_judges_that_fail_leave_the_other_figures(humming: str, one_sentence: str) -> None:
     fails = patch("app.commands.eval.judge", side_effect=JudgesError("The judges are out."))
-    with fails, patch.object(Transcriber, "installed", lambda: Listener("Yes.")):
+    with fails, patch.object(Transcriber, "installed", lambda _folder: Listener("Yes.")):
         done = _evaluate("--url", humming, "--sentences", one_sentence, "--naturalness")
     assert done.exit_code == 1
     assert "0.00 %" in done.output
@@ -144,7 +144,7 @@ def test_judges_that_fail_leave_the_other_figures(humming: str, one_sentence: st
 
 
 def test_the_command_prints_json(humming: str, one_sentence: str) -> None:
-    with patch.object(Transcriber, "installed", lambda: Listener("Yes.")):
+    with patch.object(Transcriber, "installed", lambda _folder: Listener("Yes.")):
         done = _evaluate("--url", humming, "--sentences", one_sentence, "--json")
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
