@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import statistics
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import httpx
@@ -65,30 +66,52 @@ class Player:
             self.started = now
 
 
+class Listening:
+    """One request, from its sending to the last of its sound."""
+
+    def __init__(self) -> None:
+        """The request is sent now."""
+        self._began = time.perf_counter()
+        self._first: float | None = None
+        self._player = Player()
+
+    def take(self, data: bytes) -> None:
+        """Plays 16-bit samples at 24 kHz that came now."""
+        now = time.perf_counter()
+        self._first = now if self._first is None else self._first
+        self._player.take(len(data) / BYTES_PER_SECOND, now)
+
+    def end(self) -> Utterance:
+        """What it took until now."""
+        ended = time.perf_counter()
+        return Utterance(
+            first_audio=(self._first or ended) - self._began,
+            total=ended - self._began,
+            audio=self._player.received,
+            underruns=self._player.underruns,
+            silence=self._player.silence,
+        )
+
+
+def percentile(values: Iterable[float], share: float) -> float:
+    """The value below which a share of all values is; 0 where there is none."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
+
+
 async def speak(client: httpx.AsyncClient, text: str, voice: str) -> Utterance:
     """Sends one request and plays what comes.
 
     Raises:
         httpx.HTTPStatusError: The server answered with an error.
     """
-    player = Player()
-    started = time.perf_counter()
-    first: float | None = None
+    listening = Listening()
     body = {"model": "tts-1", "input": text, "voice": voice, "response_format": "pcm"}
     async with client.stream("POST", "/v1/audio/speech", json=body) as response:
         response.raise_for_status()
         async for piece in response.aiter_raw():
-            now = time.perf_counter()
-            first = now if first is None else first
-            player.take(len(piece) / BYTES_PER_SECOND, now)
-    ended = time.perf_counter()
-    return Utterance(
-        (first or ended) - started,
-        ended - started,
-        player.received,
-        player.underruns,
-        player.silence,
-    )
+            listening.take(piece)
+    return listening.end()
 
 
 async def load(url: str, clients: int, rounds: int, voice: str, key: str | None) -> list[Utterance]:
@@ -134,11 +157,11 @@ class Summary:
 
 def summarise(clients: int, utterances: list[Utterance], elapsed: float) -> Summary:
     """Turns a load's utterances into figures; `elapsed` is in seconds."""
-    firsts = sorted(utterance.first_audio for utterance in utterances)
+    firsts = [utterance.first_audio for utterance in utterances]
     return Summary(
         clients=clients,
         first_audio_median=statistics.median(firsts),
-        first_audio_p95=firsts[min(len(firsts) - 1, int(0.95 * len(firsts)))],
+        first_audio_p95=percentile(firsts, 0.95),
         underruns=sum(utterance.underruns for utterance in utterances),
         silence=sum(utterance.silence for utterance in utterances),
         real_time_factor=statistics.median(u.total / u.audio for u in utterances if u.audio),

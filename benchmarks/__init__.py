@@ -1,1 +1,1 @@
-"""Where the README's figures come from. Each script prints a table and, with --json, data."""
+"""Where the README's figures come from. Each script says in its head how it is called."""

@@ -12,7 +12,8 @@ from typing import Any
 import httpx
 import websockets
 
-BYTES_PER_SECOND = 48_000
+from app.load import BYTES_PER_SECOND
+
 PIECE = 1920
 PIECE_SECONDS = PIECE / BYTES_PER_SECOND
 
@@ -101,24 +102,28 @@ async def calling(base_url: str, instructions: str) -> AsyncGenerator[Caller]:
 
 
 class Metrics:
-    """The server's own figures at one moment."""
+    """The server's own figures at one moment.
+
+    Attributes:
+        samples: The value of each, by its name and labels as they are written.
+    """
 
     def __init__(self, base_url: str) -> None:
-        self._lines: dict[str, float] = {}
+        self.samples: dict[str, float] = {}
         for line in httpx.get(f"{base_url}/metrics", timeout=60).text.splitlines():
             if not line.startswith("#"):
                 name, _, value = line.rpartition(" ")
-                self._lines[name] = float(value)
+                self.samples[name] = float(value)
 
     def value(self, name: str) -> float:
         """One sample; 0 where there is none."""
-        return self._lines.get(name, 0.0)
+        return self.samples.get(name, 0.0)
 
     def labelled(self, name: str) -> dict[str, float]:
         """The samples of a metric with one label, by the label's value."""
         return {
             key.split('"')[1]: value
-            for key, value in self._lines.items()
+            for key, value in self.samples.items()
             if key.startswith(f"{name}{{")
         }
 

@@ -25,7 +25,7 @@ import statistics
 from base64 import b64decode
 from dataclasses import dataclass, field
 
-from app.load import Player
+from app.load import Player, percentile
 from benchmarks.calls import SOUND, Caller, Metrics, calling
 from benchmarks.server import running
 from tests.voices import pcm, silence, synthesized
@@ -48,12 +48,6 @@ QUESTIONS = (
     "Can you tell me a short story?",
 )
 INTERRUPTION = "No no, wait a moment, I have another question."
-
-
-def percentile(values: list[float], share: float) -> float:
-    """The value below which a share of all values is; 0 where there is none."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))] if ordered else 0.0
 
 
 def report(name: str, seconds: list[float]) -> None:

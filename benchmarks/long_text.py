@@ -12,16 +12,9 @@ from __future__ import annotations
 import argparse
 import base64
 import json
-import os
 import re
-import signal
-import socket
-import subprocess
-import sys
 import time
 import wave
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -40,10 +33,11 @@ from app.evaluation.speaking import connect, served_model, speak
 from app.evaluation.transcriber import Transcriber
 from app.evaluation.words_error import Alignment, Step, align, normalised
 from app.load import BYTES_PER_SECOND, SAMPLE_RATE, Player
+from app.settings import Settings
+from benchmarks.server import Server, running
 
 CHARACTERS_PER_SECOND = 16.0
 WARM_UPS = 5
-START_SECONDS = 240.0
 QUIET = 0.003
 """Root mean square of 10 ms below which they count as silence."""
 
@@ -89,54 +83,6 @@ class Part:
     alignment: Alignment
 
 
-@contextmanager
-def server(longest: int) -> Iterator[tuple[str, int]]:
-    """A server that takes inputs of so many characters; gives its address and process number."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "ANTIPHON_MAXIMUM_INPUT_CHARACTERS": str(longest),
-        "ANTIPHON_COMPILE_AHEAD": "false",
-    }
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", str(port)]
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        deadline = time.monotonic() + START_SECONDS
-        while not _is_ready(url):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit("The server did not become ready.")
-            time.sleep(0.2)
-        yield url, process.pid
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
-
-
-def _is_ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/ready", timeout=5).is_success
-    except httpx.TransportError:
-        return False
-
-
-def resident(process: int) -> float:
-    """Resident memory of a process and those it started, in megabytes."""
-    listing = subprocess.run(
-        ["ps", "-eo", "pid=,ppid=,rss="], capture_output=True, text=True, check=True
-    ).stdout
-    rows = [tuple(map(int, line.split())) for line in listing.splitlines()]
-    family = {process}
-    for _ in rows:
-        grown = family | {pid for pid, parent, _ in rows if parent in family}
-        if grown == family:
-            break
-        family = grown
-    return sum(size for pid, _, size in rows if pid in family) / 1024
-
-
 def long_text(minutes: float) -> list[Sentence]:
     """Sentences of the evaluation set in a mixed order, again from its start if need be."""
     known = [sentence for sentence in read_sentences(default_file()) if sentence.kind != "chat"]
@@ -149,7 +95,7 @@ def long_text(minutes: float) -> list[Sentence]:
     return chosen
 
 
-def narrate(client: httpx.Client, text: str, process: int) -> Narration:
+def narrate(client: httpx.Client, text: str, server: Server) -> Narration:
     """Streams the text in one request."""
     result = Narration()
     body = {
@@ -179,7 +125,7 @@ def narrate(client: httpx.Client, text: str, process: int) -> Narration:
                 before = result.seconds
                 result.data += piece
                 if before // 30 != result.seconds // 30:
-                    result.memory.append(resident(process))
+                    result.memory.append(server.megabytes())
     result.total = time.perf_counter() - began
     return result
 
@@ -252,15 +198,16 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=5.0)
     parser.add_argument("--keep", type=Path, help="a WAV file to keep the sound in")
     options = parser.parse_args()
-    listener = Transcriber.installed()
+    listener = Transcriber.installed(Settings().cache_folder)
     sentences = long_text(options.minutes)
     text = " ".join(sentence.text for sentence in sentences)
-    with server(len(text)) as (url, process), connect(url) as client:
+    longest = {"ANTIPHON_MAXIMUM_INPUT_CHARACTERS": str(len(text))}
+    with running("lark", environment=longest) as server, connect(server.url) as client:
         for _ in range(WARM_UPS):
             speak(client, served_model(client), WARM_UP, "alloy")
-        before = resident(process)
-        narration = narrate(client, text, process)
-        after = resident(process)
+        before = server.megabytes()
+        narration = narrate(client, text, server)
+        after = server.megabytes()
     if options.keep:
         with wave.open(str(options.keep), "wb") as file:
             file.setparams((1, 2, SAMPLE_RATE, 0, "NONE", ""))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -23,8 +24,10 @@ import httpx
 import psutil
 
 from app.load import SENTENCES, Summary, Utterance, load, summarise
+from benchmarks.calls import Metrics
 
 IDLE_SECONDS = 20.0
+START_SECONDS = 600.0
 DISCONNECTS = 500
 
 
@@ -50,13 +53,19 @@ class Server:
         return float(times.user + times.system)
 
     def megabytes(self) -> float:
-        """Resident memory in MiB."""
-        return float(self.process.memory_info().rss) / 2**20
+        """Resident memory of the process and those it started, in MiB."""
+        family = [self.process, *self.process.children(recursive=True)]
+        return sum(float(process.memory_info().rss) for process in family) / 2**20
 
 
 @contextmanager
-def running(pipeline: str, *options: str) -> Iterator[Server]:
-    """Starts a server with further options, waits until it is ready and ends it."""
+def running(
+    pipeline: str, *options: str, environment: dict[str, str] | None = None
+) -> Iterator[Server]:
+    """Starts a server with further options, waits until it is ready and ends it.
+
+    It compiles nothing ahead, which would take processors from what is measured.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -64,6 +73,7 @@ def running(pipeline: str, *options: str) -> Iterator[Server]:
     started = time.perf_counter()
     child = subprocess.Popen(
         [*command, "--pipeline", pipeline, *options],
+        env={**os.environ, "ANTIPHON_COMPILE_AHEAD": "false", **(environment or {})},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -72,6 +82,8 @@ def running(pipeline: str, *options: str) -> Iterator[Server]:
         while not _ready(url):
             if child.poll() is not None:
                 raise RuntimeError(f"The server ended with status {child.returncode}.")
+            if time.perf_counter() - started > START_SECONDS:
+                raise RuntimeError("The server did not become ready.")
             time.sleep(0.05)
         server = Server(url, psutil.Process(child.pid), time.perf_counter() - started)
         yield server
@@ -124,12 +136,11 @@ async def disconnect(url: str, count: int, at_once: int) -> None:
 def gauges(url: str) -> dict[str, float]:
     """The gauges that must return to zero."""
     wanted = ("antiphon_requests_", "antiphon_edges_open", "antiphon_credits_in_use")
-    values = {}
-    for line in httpx.get(f"{url}/metrics").text.splitlines():
-        name, _, value = line.rpartition(" ")
-        if name.startswith(wanted) and "{" not in name and "finished" not in name:
-            values[name] = float(value)
-    return values
+    return {
+        name: value
+        for name, value in Metrics(url).samples.items()
+        if name.startswith(wanted) and "{" not in name and "finished" not in name
+    }
 
 
 def storm(server: Server) -> dict[str, object]:

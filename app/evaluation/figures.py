@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from app.evaluation.sentences import Sentence
 from app.evaluation.words_error import Alignment, Step
-from app.load import Utterance
+from app.load import Utterance, percentile
 
 ALL = "all"
 """The kind that stands for every sentence."""
@@ -85,7 +85,7 @@ def summarise(readings: Sequence[Reading]) -> list[Row]:
 def _row(kind: str, readings: Sequence[Reading]) -> Row:
     alignments = [reading.alignment for reading in readings]
     took = [reading.took for reading in readings]
-    firsts = sorted(utterance.first_audio for utterance in took)
+    firsts = [utterance.first_audio for utterance in took]
     audio = sum(utterance.audio for utterance in took)
     return Row(
         kind=kind,
@@ -98,7 +98,7 @@ def _row(kind: str, readings: Sequence[Reading]) -> Row:
         longest_insertion=max(alignment.longest(Step.INSERTED) for alignment in alignments),
         repeated=sum(alignment.repeated for alignment in alignments),
         first_audio_median=statistics.median(firsts),
-        first_audio_p95=firsts[min(len(firsts) - 1, int(0.95 * len(firsts)))],
+        first_audio_p95=percentile(firsts, 0.95),
         real_time_factor=sum(utterance.total for utterance in took) / audio if audio else 0.0,
         underruns=sum(utterance.underruns for utterance in took),
         silence=sum(utterance.silence for utterance in took),

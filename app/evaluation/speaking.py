@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import httpx
 import numpy as np
 
 from app.audio.pcm import FloatSamples
-from app.load import BYTES_PER_SECOND, Player, Utterance
+from app.load import Listening, Utterance
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +49,10 @@ def speak(client: httpx.Client, model: str, text: str, voice: str) -> Spoken:
         httpx.HTTPError: The server answered with an error, or broke off.
     """
     body = {"model": model, "input": text, "voice": voice, "response_format": "pcm"}
-    player, data = Player(), bytearray()
-    began = time.perf_counter()
-    first: float | None = None
+    listening, data = Listening(), bytearray()
     with client.stream("POST", "/v1/audio/speech", json=body) as response:
         response.raise_for_status()
         for piece in response.iter_raw():
-            now = time.perf_counter()
-            first = now if first is None else first
-            player.take(len(piece) / BYTES_PER_SECOND, now)
+            listening.take(piece)
             data += piece
-    ended = time.perf_counter()
-    took = Utterance(
-        first_audio=(first or ended) - began,
-        total=ended - began,
-        audio=len(data) / BYTES_PER_SECOND,
-        underruns=player.underruns,
-        silence=player.silence,
-    )
-    return Spoken(bytes(data), took)
+    return Spoken(bytes(data), listening.end())
