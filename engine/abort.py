@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from engine.errors import ErrorCode
+from engine.errors import ErrorCode, InvalidRequestError, StageError
 
 
 class AbortReason(StrEnum):
@@ -20,6 +20,8 @@ class AbortReason(StrEnum):
     SLOW_CLIENT = "slow_client"
     DEADLINE_EXCEEDED = "deadline_exceeded"
     STAGE_FAILED = "stage_failed"
+    INVALID_REQUEST = "invalid_request"
+    """Its input turned out to be wrong when it was read."""
     SHUTTING_DOWN = "shutting_down"
 
     @property
@@ -32,6 +34,7 @@ _CODES = {
     AbortReason.SLOW_CLIENT: ErrorCode.SLOW_CLIENT,
     AbortReason.DEADLINE_EXCEEDED: ErrorCode.DEADLINE_EXCEEDED,
     AbortReason.STAGE_FAILED: ErrorCode.STAGE_FAILED,
+    AbortReason.INVALID_REQUEST: ErrorCode.INVALID_REQUEST,
     AbortReason.SHUTTING_DOWN: ErrorCode.SHUTTING_DOWN,
 }
 
@@ -43,6 +46,18 @@ MESSAGES = {
     AbortReason.SLOW_CLIENT: "The client read slower than real time for too long.",
     AbortReason.DEADLINE_EXCEEDED: "The request's deadline passed before it was done.",
     AbortReason.STAGE_FAILED: "A stage failed.",
+    AbortReason.INVALID_REQUEST: "The request's input is wrong.",
     AbortReason.SHUTTING_DOWN: "The engine is shutting down.",
 }
 """One plain sentence each."""
+
+
+def cause_of(fault: Exception | str, stage: str | None) -> tuple[StageError, AbortReason]:
+    """What a request ends with for what an adapter or a stage raised.
+
+    An adapter or a stage that finds a request's input wrong raises InvalidRequestError; everything
+    else counts as the stage's own fault.
+    """
+    if isinstance(fault, InvalidRequestError):
+        return fault.error, AbortReason.INVALID_REQUEST
+    return StageError(ErrorCode.STAGE_FAILED, str(fault), stage=stage), AbortReason.STAGE_FAILED

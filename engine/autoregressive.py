@@ -19,6 +19,7 @@ from engine.adapter import FeedRows, StepOutput
 from engine.conditioned_model import ConditionedModel
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.device import on_device
+from engine.errors import InvalidRequestError
 from engine.feed import Feed, FeedStore
 from engine.request import SpeechParameters
 from engine.scheduler import OmniARScheduler
@@ -113,13 +114,17 @@ class AutoregressiveReplica:
         """Adds conditioning rows, one for each coming step.
 
         Raises:
-            ValueError: They are more than a request's steps may be; the core would end it there
-                as if it were done.
+            InvalidRequestError: They are more than a request's steps may be; the core would end it
+                there as if it were done.
         """
         request = self.requests[request_id]
         most = self.settings.max_steps - 1
         if len(request.feed.rows) + len(payload.values) > most:
-            raise ValueError(f"The input is longer than the {most} steps of a request.")
+            raise InvalidRequestError(
+                "text",
+                f"The input is longer than the {most} steps of a request. Send it in parts, or "
+                "deploy the stage with more max_steps.",
+            )
         request.feed.append(payload)
         if not request.submitted and len(request.feed.rows):
             self._submit(request)

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.abort import MESSAGES, AbortReason
+from engine.abort import MESSAGES, AbortReason, cause_of
 from engine.chunk_policy import LOW_SLACK
 from engine.connector import OmniConnector
-from engine.errors import EngineClosedError, EngineError, ErrorCode, StageError
+from engine.errors import EngineClosedError, EngineError, ErrorCode, InvalidRequestError, StageError
 from engine.faults import STAGE_FAULTS
 from engine.live_request import LiveRequest, Submission, open_request
 from engine.metrics import EngineMetrics
@@ -76,10 +76,12 @@ class Orchestrator:
             live = open_request(
                 self.pipeline, self.models, self.connector, submission, epoch, self.clock()
             )
+        except InvalidRequestError:
+            raise
         except STAGE_FAULTS as fault:
             logger.exception("The adapters of %s could not be made.", submission.request_id)
-            message = f"The request could not be opened: {fault}"
-            raise EngineError(StageError(ErrorCode.STAGE_FAILED, message)) from fault
+            error = StageError(ErrorCode.STAGE_FAILED, f"The request could not be opened: {fault}")
+            raise EngineError(error) from fault
         self.live[submission.request_id] = live
         if submission.session is not None:
             self.sessions[submission.session] = live
@@ -89,7 +91,7 @@ class Orchestrator:
             try:
                 runtime.place(submission.request_id, submission.parameters)
             except STAGE_FAULTS as fault:
-                self._stage_failed(live, str(fault), runtime.name)
+                self._fault(live, fault, runtime.name)
                 break
         return live
 
@@ -108,10 +110,9 @@ class Orchestrator:
         older = self.sessions.pop(session, None)
         if older is None:
             return
-        message = MESSAGES[reason]
         self.cancel(older.request_id, reason)
         # One that was done already may have chunks in the client's edge still.
-        older.fail(StageError(ErrorCode.CANCELLED, message))
+        older.fail(StageError(ErrorCode.CANCELLED, MESSAGES[reason]))
 
     def end_session(self, session: str) -> None:
         """Cancels a session's live request and forgets its epoch; idempotent."""
@@ -172,8 +173,7 @@ class Orchestrator:
                 try:
                     live.pump(runtime.name, replica, now)
                 except STAGE_FAULTS as fault:
-                    logger.exception("The input of %s failed at %s.", live.request_id, runtime.name)
-                    self._stage_failed(live, str(fault), runtime.name)
+                    self._fault(live, fault, runtime.name)
                     break
                 credit = live.has_credit(runtime.name)
                 replica.set_credit(live.request_id, credit)
@@ -194,8 +194,7 @@ class Orchestrator:
             try:
                 hurried = live.hurry() or hurried
             except STAGE_FAULTS as fault:
-                logger.exception("The input of %s failed.", live.request_id)
-                self._stage_failed(live, str(fault), None)
+                self._fault(live, fault, None)
         return hurried
 
     def choose(self) -> Choice | None:
@@ -249,8 +248,7 @@ class Orchestrator:
             try:
                 live.deliver(runtime.name, output.output, output.finished, after)
             except STAGE_FAULTS as fault:
-                logger.exception("The output of %s failed at %s.", live.request_id, runtime.name)
-                self._stage_failed(live, str(fault), runtime.name)
+                self._fault(live, fault, runtime.name)
                 continue
             self.metrics.note_delivery(live, output.output, first)
             if not live.unfinished:
@@ -263,9 +261,12 @@ class Orchestrator:
         live.release()
         self.live.pop(live.request_id, None)
 
-    def _stage_failed(self, live: LiveRequest, message: str, stage: str | None) -> None:
-        error = StageError(ErrorCode.STAGE_FAILED, message, stage=stage)
-        self._fail(live, error, AbortReason.STAGE_FAILED, self.clock())
+    def _fault(self, live: LiveRequest, fault: Exception | str, stage: str | None) -> None:
+        """Ends a request for what an adapter or a stage raised: its client's mistake, or ours."""
+        error, reason = cause_of(fault, stage)
+        if isinstance(fault, Exception) and reason is AbortReason.STAGE_FAILED:
+            logger.error("Request %s failed at stage %s.", live.request_id, stage, exc_info=fault)
+        self._fail(live, error, reason, self.clock())
 
     def _fail(
         self, live: LiveRequest, error: StageError, reason: AbortReason, asked: float
@@ -284,7 +285,7 @@ class Orchestrator:
         for request_id in runtime.bury(slot):
             live = self.live.get(request_id)
             if live is not None:
-                self._stage_failed(live, f"Stage {runtime.name} failed: {reason}", runtime.name)
+                self._fault(live, f"Stage {runtime.name} failed: {reason}", runtime.name)
         self._revive(runtime, slot)
 
     def _revive(self, runtime: StageRuntime, slot: ReplicaSlot) -> None:

@@ -32,6 +32,7 @@ class TextPrompt:
             is one if this token, its logit raised by `call_bias`, is the likeliest beginning.
         call_bias: See `call_token`.
         media: What the model's encoders read, for its placeholders in `token_ids`.
+        parameter: The field of the request that it was made of, for what is wrong with it.
         hidden_states: Whether every position's hidden states are given out. Such a prompt is
             computed whole: what an earlier one left in the KV cache has no states any more.
     """
@@ -46,6 +47,7 @@ class TextPrompt:
     call_token: int = 0
     call_bias: float = 0.0
     media: tuple[MediaItem, ...] = ()
+    parameter: str = "messages"
     hidden_states: bool = False
 
     @property

@@ -56,8 +56,9 @@ STEP_CAPACITY = 8
 SOUND_CAPACITY = 64 * UNIT
 LONGEST = 16 * UNIT
 
-ADAPTER_FAULT, STEP_FAULT, VOICE_FAULT, ODD_FAULT, OPEN_FAULT = "¹²³⁴⁵"
-"""Characters at which a part raises; ODD_FAULT is an exception that nobody expects."""
+ADAPTER_FAULT, STEP_FAULT, VOICE_FAULT, ODD_FAULT, OPEN_FAULT, INPUT_FAULT = "¹²³⁴⁵⁶"
+"""Characters at which a part raises; ODD_FAULT is an exception that nobody expects, and at
+INPUT_FAULT the adapter says that the text is wrong."""
 
 Result = TypeVar("Result")
 
@@ -86,6 +87,8 @@ class TextToCharacters:
         character = self._characters.popleft()
         if character == ADAPTER_FAULT:
             raise ValueError("the adapter cannot read this")
+        if character == INPUT_FAULT:
+            raise InvalidRequestError("text", "This cannot be said; leave it out.")
         return character
 
     @property

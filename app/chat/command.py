@@ -60,7 +60,7 @@ async def engine_request(
     )
     voice = None
     if request.audio is not None:
-        voice = resolve_voice(request.audio.voice, description)
+        voice = resolve_voice(request.audio.voice, description, "audio.voice")
     return OmniRequest(
         request_id=request_id,
         text=TextInput.whole(""),

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    model_validator,
+)
+from pydantic_core import from_json
 
 from app.audio.formats import AudioFormat
 from app.errors import ApiError, invalid
+from app.json_text import JsonObjectText
 from app.realtime.failure import explain
 
 
@@ -50,11 +59,22 @@ class AudioPart(Lenient):
 ContentPart = Annotated[TextPart | AudioPart, Field(discriminator="type")]
 
 
+def _form(content: object) -> str:
+    return "parts" if isinstance(content, list) else "text"
+
+
+Content = Annotated[
+    Annotated[str, Tag("text")] | Annotated[list[ContentPart], Tag("parts")],
+    Discriminator(_form),
+]
+"""Told apart by its form, so that what is wrong in a part is named."""
+
+
 class CalledFunction(Lenient):
     """A function with arguments as a JSON text."""
 
     name: str
-    arguments: str = "{}"
+    arguments: JsonObjectText = "{}"
 
 
 class Call(Lenient):
@@ -69,7 +89,7 @@ class Message(Lenient):
     """One message."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[ContentPart] = ""
+    content: Content = ""
     tool_calls: list[Call] = Field(default_factory=list)
     tool_call_id: str | None = None
 
@@ -125,6 +145,12 @@ class AudioOptions(Lenient):
     format: Annotated[SpokenFormat, Field(strict=False)] = SpokenFormat.WAV
 
 
+class ResponseFormat(Lenient):
+    """How the answer is written; only as text."""
+
+    type: Literal["text"]
+
+
 class StreamOptions(Lenient):
     """What a stream tells at its end."""
 
@@ -145,6 +171,8 @@ class ChatRequest(Lenient):
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     seed: int | None = None
     n: Literal[1] = 1
+    response_format: ResponseFormat | None = None
+    logprobs: Literal[False] = False
     stream: bool = False
     stream_options: StreamOptions = StreamOptions()
 
@@ -161,12 +189,12 @@ def parse_chat_request(body: bytes) -> ChatRequest:
         ApiError: 400 that names the field at fault.
     """
     try:
-        data = json.loads(body)
+        data = from_json(body)
         request = ChatRequest.model_validate(data)
     except ValidationError as failure:
         refusal = explain(failure, data)
         raise invalid(refusal.param, refusal.message, refusal.code) from None
-    except (ValueError, RecursionError):
+    except ValueError:
         raise invalid(None, "This is not valid JSON.", "invalid_json") from None
     if request.spoken and request.audio is None:
         raise _missing_audio()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, model_validator
+from pydantic_core import from_json
 
 from app.audio.wire_formats import WireFormat
 from app.realtime.failure import EventError, explain
@@ -161,8 +161,8 @@ def parse_live_event(text: str | None) -> LiveEvent:
         message = "Events are JSON in text frames; binary frames mean nothing here."
         raise EventError(message, "invalid_event")
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = from_json(text)
+    except ValueError:
         raise EventError("The frame is not valid JSON.", "invalid_json") from None
     if not isinstance(data, dict):
         raise EventError("An event must be a JSON object.", "invalid_event")

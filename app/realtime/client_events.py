@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError
+from pydantic_core import from_json
 
 from app.realtime.failure import EventError, explain
 from app.realtime.item_schema import ItemId, NewItem, ResponseInput
@@ -171,8 +171,8 @@ def parse_client_event(text: str | bytes) -> ClientEvent:
         EventError: It is no event that is known here; names the event and the field at fault.
     """
     try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
+        data = from_json(text)
+    except ValueError:
         message = "The frame is not valid JSON."
         raise EventError(message, "invalid_json") from None
     if not isinstance(data, dict):

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from app.json_text import JsonObjectText
 from app.realtime.wire import Wire
 
 Status = Literal["completed", "incomplete", "in_progress"]
@@ -77,7 +78,7 @@ class FunctionCallItem(ItemBase):
 
     type: Literal["function_call"]
     name: str
-    arguments: str
+    arguments: JsonObjectText
     call_id: str | None = None
 
 

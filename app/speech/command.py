@@ -158,8 +158,15 @@ def check_model(model: str, description: PipelineDescription, settings: Settings
     )
 
 
-def resolve_voice(voice: str | VoiceReference, description: PipelineDescription) -> str:
+def resolve_voice(
+    voice: str | VoiceReference, description: PipelineDescription, param: str = "voice"
+) -> str:
     """The pipeline's own name of a voice, whose name or alias is written in any case.
+
+    Args:
+        voice: What the client named.
+        description: Has the names.
+        param: The client's field, for the error.
 
     Raises:
         ApiError: 400 that lists the names.
@@ -170,7 +177,7 @@ def resolve_voice(voice: str | VoiceReference, description: PipelineDescription)
             return known.name
     names = [name for known in description.voices for name in (known.name, *known.aliases)]
     raise invalid(
-        "voice",
+        param,
         f"There is no voice {wanted!r}. Known voices: {', '.join(names)}.",
         "invalid_value",
     )

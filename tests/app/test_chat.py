@@ -100,15 +100,37 @@ def test_tools(client: openai.OpenAI) -> None:
     assert calls[0].function.name == "weather"  # type: ignore[union-attr]
 
 
+def called(arguments: str) -> dict[str, Any]:
+    return {"id": "1", "type": "function", "function": {"name": "f", "arguments": arguments}}
+
+
 @pytest.mark.parametrize(
     ("changes", "param"),
     [
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "nobody", "content": "x"}]}, "messages[0].role"),
-        ({"messages": [{"role": "user", "content": [{"type": "poem"}]}]}, "messages[0].content"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "poem"}]}]},
+            "messages[0].content[0].type",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": 5}]}]},
+            "messages[0].content[0].text",
+        ),
+        ({"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [called("{oops")]}]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        (
+            {"messages": [{"role": "assistant", "tool_calls": [called("[1]")]}]},
+            "messages[0].tool_calls[0].function.arguments",
+        ),
+        ({"response_format": {"type": "json_object"}}, "response_format.type"),
+        ({"logprobs": True}, "logprobs"),
         ({"modalities": ["audio"]}, "audio"),
         ({"model": "nobody"}, "model"),
-        ({"modalities": ["audio"], "audio": {"voice": "nobody"}}, "voice"),
+        ({"modalities": ["audio"], "audio": {"voice": "nobody"}}, "audio.voice"),
         ({"modalities": ["audio"], "audio": {"format": "wav"}, "stream": True}, "audio.format"),
         ({"n": 2}, "n"),
     ],
@@ -117,6 +139,14 @@ def test_mistakes_are_named(rote: Serving, changes: dict[str, Any], param: str) 
     answer = httpx.post(f"{rote.base_url}/v1/chat/completions", json={**ASKED, **changes})
     assert answer.status_code in (400, 404)
     assert str(answer.json()["error"]["param"]).startswith(param)
+
+
+def test_half_a_character_is_no_json(rote: Serving) -> None:
+    """A lone surrogate, which JSON can write and no tokenizer can read."""
+    body = json.dumps({**ASKED, "messages": [{"role": "user", "content": "\ud800"}]})
+    answer = httpx.post(f"{rote.base_url}/v1/chat/completions", content=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "invalid_json"
 
 
 def test_failures(rote: Serving, client: openai.OpenAI) -> None:

@@ -14,6 +14,7 @@ from engine.engine import AsyncOmniEngine
 from tests.toys import (
     ADAPTER_FAULT,
     DEPLOYMENT,
+    INPUT_FAULT,
     ODD_FAULT,
     OPEN_FAULT,
     STEP_FAULT,
@@ -63,6 +64,23 @@ async def test_invariant_11_a_requests_own_fault_disturbs_nobody(
     assert bad[-1].error.code is ErrorCode.STAGE_FAILED
     text.close()
     assert np.array_equal(sound(await beside), samples_of(WORDS))
+    assert toy.built == built
+    await assert_empty(engine)
+
+
+async def test_invariant_11_input_that_an_adapter_finds_wrong_is_its_clients_mistake(
+    engine: AsyncOmniEngine, toy: Toy, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The client is told the field and the mend; no log is filled with tracebacks."""
+    built = list(toy.built)
+    bad = await collect(engine, request("bad", "ab" + INPUT_FAULT))
+    assert_one_terminal(bad)
+    error = bad[-1].error
+    assert error is not None
+    assert (error.code, error.parameter) == (ErrorCode.INVALID_REQUEST, "text")
+    assert error.message == "This cannot be said; leave it out."
+    assert caplog.records == []
+    await served(engine)
     assert toy.built == built
     await assert_empty(engine)
 

@@ -354,4 +354,5 @@ async def test_invariant_08_more_text_than_a_request_may_have_steps_is_an_error_
         object.__setattr__(replica.settings, "max_steps", most)
     assert_one_terminal(chunks)
     assert chunks[-1].error is not None
+    assert chunks[-1].error.code is ErrorCode.INVALID_REQUEST
     assert "longer than the 39 steps" in chunks[-1].error.message
