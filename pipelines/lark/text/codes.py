@@ -41,13 +41,16 @@ def read_address(text: str) -> str:
     body = re.sub(r"^(?:[a-zA-Z][a-zA-Z0-9+.-]*://|mailto:)", "", text)
     body = body.rstrip("/") or text
     words: list[str] = []
+    position = text.index(body)
     for piece in _PIECE.findall(body):
         if piece[0] in _NAMES_IN_ADDRESS:
             words.append(_NAMES_IN_ADDRESS[piece[0]])
         elif piece.isdigit():
             words.append(numbers.code(piece))
         elif piece[0].isalpha():
-            words.append(_part(piece, after_dot=bool(words) and words[-1] == "dot"))
+            dotted = bool(words) and words[-1] == "dot" and position > text.find("@")
+            words.append(_part(piece, after_dot=dotted))
+        position += len(piece)
     return " ".join(words) or read_code(text)
 
 
@@ -89,6 +92,8 @@ def read_code(text: str) -> str:
 def _digits(piece: str, before: str, after: str) -> str:
     if before == "." and after != ".":
         return " ".join(numbers.cardinal(digit) for digit in piece)
+    if len(piece) > 9:
+        return numbers.spelled(piece)
     alone = not (before[-1:].isalpha() or after[:1].isalpha() or before == "-")
     if alone and not (len(piece) > 1 and piece[0] == "0"):
         return numbers.cardinal(piece)
@@ -141,8 +146,8 @@ def read_symbol(text: str, before: str, after: str) -> str | None:
     """Read a symbol that stands alone between two words; None if it is silent."""
     if text in ("*", "x", "·") and before.isdigit() and after[:1].isdigit():
         return "times"
-    if text == "-" and before.isdigit() and after[:1].isdigit():
-        return "minus"
+    if text in "-/" and before.isdigit() and after[:1].isdigit():
+        return "minus" if text == "-" else "divided by"
     if text == "–" and before.isdigit() and after[:1].isdigit():
         return "to"
     if text in ("*", "_", "-", "–", "—", "|", "~"):

@@ -19,6 +19,8 @@ def _time(match: re.Match[str], around: Around) -> str | None:
     if int(hour) > 24 or int(minute) > 59 or int(second or 0) > 59:
         return None
     half = match["half"]
+    if not (int(hour) or int(minute) or second or half):
+        return "midnight"
     words = numbers.cardinal(hour)
     if int(minute):
         words += (" oh " if minute[0] == "0" else " ") + numbers.cardinal(minute)

@@ -7,6 +7,8 @@ no "and" inside a number ("one hundred five").
 
 from __future__ import annotations
 
+import itertools
+
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
     "sixteen seventeen eighteen nineteen"
@@ -71,8 +73,11 @@ def ordinal(digits: str) -> str:
 
 
 def spelled(digits: str) -> str:
-    """Read digits one by one, with a short pause after each group of four."""
-    groups = [digits[i : i + 4] for i in range(0, len(digits), 4)]
+    """Read digits one by one, with a short pause between groups of three or four, or of five."""
+    count = 1 if len(digits) == 5 else -(-len(digits) // 4)
+    size, longer = divmod(len(digits), count)
+    ends = [size * i + min(i, longer) for i in range(count + 1)]
+    groups = [digits[start:end] for start, end in itertools.pairwise(ends)]
     return " , ".join(" ".join(_ONES[int(digit)] for digit in group) for group in groups)
 
 

@@ -10,46 +10,38 @@ from __future__ import annotations
 import re
 
 from pipelines.lark.text import numbers
+from pipelines.lark.text.amounts import (
+    AMOUNT,
+    CODES,
+    NUMBER,
+    PREFIX,
+    SCALE,
+    SIGNS,
+    is_one,
+    money,
+    number,
+)
 from pipelines.lark.text.context import NOWHERE, Around, Rule
 from pipelines.lark.text.dates import DATE_RULES, date
+from pipelines.lark.text.formulas import comparison, power
 from pipelines.lark.text.tables import (
+    BEFORE_NUMBER,
+    CODE_WORDS,
     CURRENCIES,
     CURRENCY_CODES,
     DOLLARS,
     FRACTION_SIGNS,
     GLUED_ONLY,
     MONTH_WORDS,
-    SCALE_WORDS,
     SCALES,
     SYMBOLS,
     UNITS,
 )
 
-_SIGNS = re.escape("".join(CURRENCIES))
-_PREFIX = (
-    rf"(?P<sign>{'|'.join(re.escape(code) for code in (*DOLLARS, *CURRENCY_CODES))}|[{_SIGNS}])"
-)
-_NUMBER = (
-    r"(?P<number>\d{1,3}(?:,\d{2,3})*,\d{3}(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?|\d*\.?\d+)"
-)
-_CODES = "|".join(code for code in CURRENCY_CODES if code.isalpha())
-_SCALE = rf"(?P<scale>{'|'.join(sorted(SCALES, key=len, reverse=True))})"
 _UNIT = "|".join(re.escape(unit) for unit in sorted(UNITS, key=len, reverse=True))
 _PREPOSITIONS = frozenset(
     "in since by until from to year of during before after around circa".split()
 )
-
-
-def number(text: str) -> str:
-    """Read a number written with any usual separators, without sign."""
-    if re.fullmatch(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?", text):
-        text = text.replace(".", "").replace(",", ".")
-    whole, point, fraction = text.replace(",", "").partition(".")
-    if point:
-        return numbers.decimal(whole, fraction)
-    if len(whole) > 1 and whole[0] == "0":
-        return numbers.spelled(whole)
-    return numbers.cardinal(whole)
 
 
 def unit(text: str, one: bool) -> str | None:
@@ -64,16 +56,22 @@ def unit(text: str, one: bool) -> str | None:
     top, slash, bottom = text.partition("/")
     if slash and top in UNITS and bottom in UNITS:
         return f"{UNITS[top][not one]} per {UNITS[bottom][0]}"
+    base, power_sign, exponent = bottom.partition("^")
+    if slash and power_sign and top in UNITS and base in UNITS:
+        name = UNITS[base][0]
+        if base == "s":
+            return f"{UNITS[top][not one]} per {name} {'squared' if exponent == '2' else 'cubed'}"
+        return f"{UNITS[top][not one]} per {'square' if exponent == '2' else 'cubic'} {name}"
     return None
 
 
 def is_phone_part(text: str, before: str) -> bool:
     """Tell whether digits continue a telephone number that began with a plus sign."""
-    return text.isdigit() and 2 <= len(text) <= 5 and _PLUS.fullmatch(before) is not None
-
-
-def _is_one(text: str) -> bool:
-    return text.lstrip("+-") == "1"
+    if not text.isdigit():
+        return False
+    if before[:1] == "+":
+        return 2 <= len(text) <= 8 and _PLUS.fullmatch(before) is not None
+    return 3 <= len(text) <= 8 and _TRUNK.fullmatch(before) is not None
 
 
 def _plain(match: re.Match[str], around: Around) -> str | None:
@@ -83,6 +81,10 @@ def _plain(match: re.Match[str], around: Around) -> str | None:
         return numbers.ordinal(digits)
     if len(digits) <= 2 and 1 <= int(digits) <= 31 and around.after() in MONTH_WORDS:
         return f"{'' if before.lower() == 'the' else 'the '}{numbers.ordinal(digits)} of"
+    if len(digits) >= 4 and before.lower() in CODE_WORDS:
+        return numbers.spelled(digits)
+    if len(digits) >= 10 and not digits.endswith("000"):
+        return numbers.spelled(digits)
     if len(digits) == 4 and "1000" < digits < "2100":
         if before.lower() in _PREPOSITIONS or before in MONTH_WORDS:
             return numbers.pairs(digits)
@@ -94,34 +96,10 @@ def _plain(match: re.Match[str], around: Around) -> str | None:
     return number(digits)
 
 
-def _money(match: re.Match[str], around: Around) -> str | None:
-    groups = match.groupdict()
-    sign = groups["sign"]
-    amount = groups["number"]
-    minus = "minus " if match.group().startswith("-") else ""
-    special = DOLLARS.get(sign)
-    one, many, cent, cents = CURRENCIES[CURRENCY_CODES.get(sign, "$" if special else sign)]
-    many = special or many
-    rate = groups.get("rate")
-    tail = f" per {rate[1:]}" if rate else ""
-    if groups.get("scale"):
-        return f"{minus}{number(amount)} {SCALES[groups['scale']]} {many}{tail}"
-    if not rate and around.after() in SCALE_WORDS:
-        return minus + number(amount)
-    whole, _, part = amount.replace(",", "").partition(".")
-    if len(part) == 2 and cent:
-        small = (
-            "" if part == "00" else f"{number(str(int(part)))} {cent if part == '01' else cents}"
-        )
-        whole_words = f"{number(whole or '0')} {one if _is_one(whole) else many}"
-        if whole.strip("0") or not small:
-            return f"{minus}{whole_words}{' and ' + small if small else ''}{tail}"
-        return minus + small + tail
-    return f"{minus}{number(amount)} {one if _is_one(amount) and not special else many}{tail}"
-
-
 def _measure(match: re.Match[str], around: Around) -> str | None:
-    words = unit(match["unit"], _is_one(match["number"]))
+    if match["unit"] == "x" and around.after()[:1] in tuple("+-=*/^"):
+        return f"{_signed(match)}{number(match['number'])} ~x"
+    words = unit(match["unit"], is_one(match["number"]))
     return None if words is None else f"{_signed(match)}{number(match['number'])} {words}"
 
 
@@ -133,6 +111,8 @@ def _signed(match: re.Match[str]) -> str:
 
 def _fraction(match: re.Match[str], around: Around) -> str | None:
     top, bottom = match["top"], match["bottom"]
+    if len(top) == 4 and len(bottom) == 2 and int(bottom) == (int(top) + 1) % 100:
+        return f"{numbers.pairs(top)} {numbers.cardinal(bottom)}"
     if top == bottom:
         return f"{numbers.cardinal(top)} {numbers.cardinal(bottom)}"
     joined = "and " if around.before.isdigit() else ""
@@ -140,6 +120,28 @@ def _fraction(match: re.Match[str], around: Around) -> str | None:
         return joined + numbers.fraction(top, bottom)
     day = date(None, int(top), int(bottom)) if len(top) <= 2 and len(bottom) <= 2 else None
     return day or f"{numbers.cardinal(top)} over {numbers.cardinal(bottom)}"
+
+
+def _scaled(match: re.Match[str], around: Around) -> str | None:
+    # "Apt. 4B", not four billion apartments.
+    if around.before in BEFORE_NUMBER:
+        return None
+    return f"{number(match['number'])} {SCALES[match['scale']]}"
+
+
+def _fraction_sign(match: re.Match[str], around: Around) -> str | None:
+    name = SYMBOLS[match["sign"]]
+    if match["whole"]:
+        return f"{numbers.cardinal(match['whole'])} and {name.replace('one', 'a')}"
+    return f"and {name.replace('one', 'a')}" if around.before.isdigit() else name
+
+
+def _compared(match: re.Match[str], around: Around) -> str | None:
+    parts = comparison(match.group())
+    if parts is None:
+        return None
+    rest = read_quantity(parts[1], around)
+    return rest and f"{parts[0]} {rest}"
 
 
 def _phone(match: re.Match[str], around: Around) -> str | None:
@@ -166,7 +168,7 @@ def _range(match: re.Match[str], around: Around) -> str | None:
     if sign and right[0].isdigit():
         left = left[1:]
         right = sign + right
-    ending = re.search(rf"(?:{_UNIT}|{_SCALE})$", right) if left[-1].isdigit() else None
+    ending = re.search(rf"(?:{_UNIT}|{SCALE})$", right) if left[-1].isdigit() else None
     if sign and ending and ending.groupdict().get("scale") and ending.group() not in UNITS:
         left += ending.group()
     years = len(left) == len(right) == 4 and left < right
@@ -182,29 +184,35 @@ _RULES: tuple[Rule, ...] = (
     *DATE_RULES,
     (r"(?:\+?\d{1,3}-)?(?:\(\d{3}\)-?|\d{3}-)?\d{3}-\d{4}|\d{3}-\d\d-\d{4}|\+\d{1,15}(?:-\d+)*"
      r"|\d{3}\.\d{3}\.\d{4}|\d+(?:-\d+){2,}", _phone),
-    (rf"-?{_PREFIX}{_NUMBER}{_SCALE}?(?P<rate>/[a-z]+)?", _money),
-    (rf"{_NUMBER}(?P<sign>[{_SIGNS}]|{_CODES})", _money),
-    (r"(?P<numerator>\d+)(?:st|nd|rd|th)", lambda m, _: numbers.ordinal(m["numerator"])),
+    (rf"-?{PREFIX}{AMOUNT}{SCALE}?(?P<rate>/[a-z]+)?", money),
+    (rf"{AMOUNT}(?P<sign>[{SIGNS}]|{CODES})", money),
+    (r"(?P<numerator>\d{1,3}(?:,\d{3})+|\d+)(?:st|nd|rd|th)",
+     lambda m, _: numbers.ordinal(m["numerator"].replace(",", ""))),
+    (r"100s", lambda _, a: "hundreds" if a.after() == "of" else None),
+    (r"1000s", lambda _, a: "thousands" if a.after() == "of" else None),
     (r"'?(\d0|\d{3}0)'?s", lambda m, _: numbers.decade(m[1])),
     (r"[vV]\d+(?:\.\d+)+|\d+(?:\.\d+){2,}(?::\d{1,5})?",
      lambda m, a: _european(m) or _dotted(m, a)),
-    (rf"[-+~±]?{_NUMBER}", lambda m, _: _signed(m) + number(m["number"])),
-    (rf"[-+~±]?{_NUMBER}(?P<unit>{_UNIT}|[A-Za-zµμ]{{1,3}}/[A-Za-z]{{1,3}}|[kcm]?m\^?[23])",
+    (rf"[-+~±]?{NUMBER}", lambda m, _: _signed(m) + number(m["number"])),
+    (rf"[-+~±]?{NUMBER}(?P<unit>{_UNIT}|[A-Za-zµμ]{{1,4}}/[A-Za-z]{{1,3}}(?:\^[23])?|[kcm]?m\^?[23])",
      _measure),
-    (rf"{_NUMBER}{_SCALE}", lambda m, _: f"{number(m['number'])} {SCALES[m['scale']]}"),
+    (rf"{NUMBER}{SCALE}", _scaled),
+    (r"(?P<hours>\d{1,2})h(?P<minutes>\d{1,2})(?:m|min)?",
+     lambda m, _: f"{number(m['hours'])} {UNITS['h'][m['hours'] != '1']} "
+     f"{number(m['minutes'])} {UNITS['min'][m['minutes'] != '1']}"),
+    (r"\d.*[eE^].*", lambda m, _: power(m.group())),
+    (r"[<>]=?.+", _compared),
     (r"(?P<top>\d{1,4})/(?P<bottom>\d{1,4})", _fraction),
-    (rf"(?P<whole>\d*)(?P<sign>[{''.join(FRACTION_SIGNS)}])",
-     lambda m, _: f"{numbers.cardinal(m['whole'])} and {SYMBOLS[m['sign']].replace('one', 'a')}"
-     if m["whole"] else SYMBOLS[m["sign"]]),
+    (rf"(?P<whole>\d*)(?P<sign>[{''.join(FRACTION_SIGNS)}])", _fraction_sign),
     (r"(?P<left>\d+):(?P<right>\d+)",
      lambda m, _: f"{numbers.cardinal(m['left'])} to {numbers.cardinal(m['right'])}"),
-    (r"(?P<left>\d{2,5})[x×](?P<right>\d{2,5})",
+    (r"(?P<left>[1-9]\d{0,4}(?=x)|\d{2,5})[x×](?P<right>[1-9]\d{0,4})",
      lambda m, _: f"{numbers.code(m['left'])} by {numbers.code(m['right'])}"),
     (r"(?P<feet>\d)'(?P<inches>\d{1,2})",
      lambda m, _: f"{number(m['feet'])} foot {number(m['inches'])}"),
     (r"(?P<whole>\d{1,3}(?:\.\d{3})*),(?P<part>\d{1,2})",
      lambda m, _: numbers.decimal(m["whole"].replace(".", ""), m["part"])),
-    (rf"(?P<left>[{_SIGNS}]?[\d.,:]*\d\S*?)[-–—](?P<right>[{_SIGNS}]?\d\S*)", _range),
+    (rf"(?P<left>[{SIGNS}]?[\d.,:]*\d\S*?)[-–—](?P<right>[{SIGNS}]?\d\S*)", _range),
     (r"(?:[Nn]o\.?|#)(?P<digits>\d+)", lambda m, _: f"number {number(m['digits'])}"),
 )  # fmt: skip
 
@@ -215,7 +223,7 @@ def _european(match: re.Match[str]) -> str | None:
 
 
 _COMPILED = tuple((re.compile(pattern), handler) for pattern, handler in _RULES)
-_FIRST = frozenset("0123456789.+-~±'vVnN#" + "".join(CURRENCIES) + "".join(FRACTION_SIGNS)) | {
+_FIRST = frozenset("0123456789.+-~±<>'vVnN#" + "".join(CURRENCIES) + "".join(FRACTION_SIGNS)) | {
     code[0] for code in (*DOLLARS, *CURRENCY_CODES)
 }
 
@@ -235,12 +243,20 @@ def read_quantity(text: str, around: Around) -> str | None:
 
 def read_unit(text: str, around: Around) -> str | None:
     """Read a unit that stands apart from the number before it."""
+    if around.before in ("sq", "cu") and text in UNITS:
+        return UNITS[text][1]
     if not _NUMERIC.fullmatch(around.before) or text in GLUED_ONLY:
         return None
+    if text in CURRENCIES:
+        return CURRENCIES[text][not is_one(around.before)]
+    if text in ("mn", "bn", "tn"):
+        return SCALES[text]
     if text in CURRENCY_CODES and text.isalpha():
-        return CURRENCIES[CURRENCY_CODES[text]][not _is_one(around.before)]
-    return unit(text, _is_one(around.before))
+        return CURRENCIES[CURRENCY_CODES[text]][not is_one(around.before)]
+    return unit(text, is_one(around.before))
 
 
-_PLUS = re.compile(r"\+\d{1,5}")
-_NUMERIC = re.compile(rf"[-+~±]?{_NUMBER}")
+_PLUS = re.compile(r"\+\d{1,8}")
+_TRUNK = re.compile(r"0\d{2,4}")
+"""The first group of a national telephone number: "0800 123 456"."""
+_NUMERIC = re.compile(rf"[-+~±]?{AMOUNT}(?:[x×*]10\^[-+]?\d+)?")

@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 
 from pipelines.lark.text.codes import ADDRESS, read_symbol
+from pipelines.lark.text.formulas import comparison
 from pipelines.lark.text.items import CLOSE, OPEN, PAUSE, End, Item, Mark, Spoken
 from pipelines.lark.text.lexer import Gap, Kind, Lexer, Token
 from pipelines.lark.text.numbers import spelled
-from pipelines.lark.text.quantities import is_phone_part
-from pipelines.lark.text.tables import SYMBOLS, WORDS
+from pipelines.lark.text.quantities import is_phone_part, read_unit
+from pipelines.lark.text.tables import CURRENCIES, SYMBOLS, WORDS
 from pipelines.lark.text.words import Ending, read_abbreviation, read_word
 
 _LEAD = frozenset("\"'“”([{<*_~`#|…—–-!.,;:?>]})")
@@ -21,7 +22,7 @@ _INNER = re.compile(
 )
 _EMOTICON = re.compile(r"[:;=]['-]?[()\[\]/\\|*]+|\^_*\^|-_+-")
 _OPERATORS = frozenset("-–*")
-_AREA_CODE = re.compile(r"\(\d{3}\)")
+_AREA_CODE = re.compile(r"\(\d{3}\)|\(0\d{2,4}\)")
 _APOSTROPHES = re.compile(r"'(?:em|tis|twas|cause|bout|til|round|n|\d0s)\b", re.IGNORECASE)
 _MAX_SYMBOLS = 8
 _MAX_IN_ADDRESS = 16
@@ -83,8 +84,9 @@ class Segments:
         if not any(character.isalnum() for character in text):
             self._symbols(text)
             return self
-        if _AREA_CODE.fullmatch(text) and self._telephone():
-            self._speak(1, 4, f"{spelled(text[1:4])} ,")
+        if _AREA_CODE.fullmatch(text) and self._telephone(text[1:-1]):
+            self._speak(1, len(text) - 1, f"{spelled(text[1:-1])} ,")
+            self.before = f"+{text[1:-1]}"
             return self
         if self._fresh and is_list_number(text) and self._same_line():
             self._word(0, len(text) - 1, last=False)
@@ -102,8 +104,9 @@ class Segments:
         self._core(start, end, text[end:])
         return self
 
-    def _telephone(self) -> bool:
-        return re.match(r"\d{3}-\d{4}\b", self._lexer.peek(1).text) is not None
+    def _telephone(self, code: str) -> bool:
+        rest = r"\d{3,8}\b" if code[0] == "0" else r"\d{3}[-.]?\d{4}\b"
+        return re.match(rest, self._lexer.peek(1).text) is not None
 
     def _same_line(self) -> bool:
         token = self._lexer.peek(1)
@@ -119,6 +122,8 @@ class Segments:
             ) or (text[index] == "-" and after in tuple("$€£"))  # fmt: skip
         if text[index] == "#":
             return after.isalnum()
+        if text[index] in "<>":
+            return index == 0 and comparison(text.rstrip("".join(_TRAIL))) is not None
         if text[index] == "'":
             return _APOSTROPHES.match(text, index) is not None
         return False
@@ -193,7 +198,14 @@ class Segments:
         token = self._lexer.peek(1) if len(text) <= 2 else None
         after = token.text if token and token.kind is Kind.TEXT else ""
         core = text.rstrip(".,;:!?\"”')")
-        reading = read_symbol(core, self.before, after) if core else None
+        if core in CURRENCIES and after[:1].isdigit():
+            self.before = core  # Its name comes behind the amount.
+            return
+        reading = None
+        if core:
+            reading = read_unit(core, _Around(self.before, None)) or read_symbol(
+                core, self.before, after
+            )
         if reading:
             self._speak(0, len(core), reading)
             text = text[len(core) :]
@@ -227,7 +239,7 @@ class Segments:
             elif character in ",;:—|–":
                 shown = {"|": ",", "–": "—"}.get(character, character)
                 self.items.append(Mark(shown, PAUSE))
-                self.before = ""
+                self.before = self.stop = ""
             elif character == "-" and text == "-":
                 self.items.append(Mark("—", PAUSE))
             elif character in '"“”':

@@ -61,7 +61,10 @@ CURRENCY_CODES = {
 }  # fmt: skip
 DOLLARS = {"US$": "US dollars", "C$": "Canadian dollars", "CA$": "Canadian dollars",
            "A$": "Australian dollars", "AU$": "Australian dollars", "NZ$": "New Zealand dollars",
-           "HK$": "Hong Kong dollars", "S$": "Singapore dollars"}  # fmt: skip
+           "HK$": "Hong Kong dollars", "S$": "Singapore dollars",
+           "R$": "Brazilian reais"}  # fmt: skip
+CODE_WORDS = frozenset(("zip", "code", "postcode", "pin", "passcode"))
+"""Words after which a number is read digit by digit."""
 SCALES = {
     "k": "thousand", "K": "thousand", "m": "million", "M": "million", "mn": "million",
     "b": "billion", "B": "billion", "bn": "billion", "Bn": "billion", "T": "trillion",
@@ -107,6 +110,16 @@ UNITS: dict[str, tuple[str, str]] = {
     "%": ("percent", "percent"),
     "‰": ("per mille", "per mille"), "°": ("degree", "degrees"),
     "°C": ("degree Celsius", "degrees Celsius"), "°F": ("degree Fahrenheit", "degrees Fahrenheit"),
+    "tbsp": ("tablespoon", "tablespoons"), "Tbsp": ("tablespoon", "tablespoons"),
+    "tsp": ("teaspoon", "teaspoons"), "qt": ("quart", "quarts"), "gal": ("gallon", "gallons"),
+    "sq": ("square", "square"), "mo": ("month", "months"),
+    "kbit": ("kilobit", "kilobits"), "Mbit": ("megabit", "megabits"),
+    "Gbit": ("gigabit", "gigabits"), "mmHg": ("millimeter of mercury", "millimeters of mercury"),
+    "CAD": ("Canadian dollar", "Canadian dollars"), "CHF": ("Swiss franc", "Swiss francs"),
+    "AUD": ("Australian dollar", "Australian dollars"), "CNY": ("yuan", "yuan"),
+    "NZD": ("New Zealand dollar", "New Zealand dollars"), "PLN": ("zloty", "zlotys"),
+    "SEK": ("Swedish krona", "Swedish kronor"), "NOK": ("Norwegian krone", "Norwegian kroner"),
+    "DKK": ("Danish krone", "Danish kroner"), "BTC": ("bitcoin", "bitcoins"),
     "px": ("pixel", "pixels"), "°K": ("kelvin", "kelvin"),
     "¢": ("cent", "cents"), "x": ("times", "times"), "×": ("times", "times"),
 }  # fmt: skip
@@ -136,7 +149,8 @@ BEFORE_NUMBER = {
     "Eq": "equation", "eq": "equation", "Art": "article", "art": "article", "Ed": "edition",
     "ca": "circa", "c": "circa", "Mar": "March", "Sun": "Sunday", "Sat": "Saturday",
     "Apt": "apartment", "Pt": "part", "pt": "part",
-    "Rm": "room", "Rs": "rupees", "Ext": "extension", "ext": "extension",
+    "Rm": "room", "Op": "opus", "op": "opus", "Rs": "rupees",
+    "Ext": "extension", "ext": "extension",
 }  # fmt: skip
 """Abbreviations that are other words, or unclear, unless a number follows."""
 
@@ -162,7 +176,8 @@ MID_SENTENCE = frozenset(("vs", "e.g", "E.g", "eg", "i.e", "I.e", "cf", "approx"
 
 WORDS = {
     "w/": "with", "w/o": "without", "b/c": "because", "and/or": "and or", "n/a": "~NA",
-    "N/A": "~NA", "24/7": "twenty four seven", "9/11": "nine eleven", "vs": "versus",
+    "N/A": "~NA", "c/o": "care of", "IPv4": "~IPV four", "IPv6": "~IPV six",
+    "24/7": "twenty four seven", "9/11": "nine eleven", "vs": "versus",
     "C++": "~C plus plus", "c++": "~C plus plus", "C#": "~C sharp", "F#": "~F sharp",
     "c#": "~C sharp", ".NET": "dot net", "AKA": "also known as", "aka": "also known as",
     "PhD": "~PHD", "911": "nine one one", "4K": "four ~K", "8K": "eight ~K", "'n": "and",
@@ -190,14 +205,19 @@ HTML_TAGS = HTML_BLOCKS | frozenset(
     "a abbr audio b bdi bdo big button cite code data del details dfn em font i iframe img input "
     "ins kbd label link mark meta nobr object option picture q s samp script select small source "
     "span strike strong style sub summary sup svg template textarea time tt u var video wbr "
-    "prosody emphasis voice phoneme say-as".split()
+    "prosody emphasis voice phoneme say-as think".split()
 )
 
 ROMAN_CARDINAL = frozenset(
     "chapter part act scene section volume book phase article war mark type level stage class "
-    "grade bowl apollo gemini fantasy episode round rocky appendix figure table title".split()
+    "grade bowl apollo gemini fantasy episode round rocky appendix figure table title vol ch pt "
+    "fig".split()
 )
 """Words after which a Roman numeral is a number ("Chapter IV", "World War II")."""
+AFTER_ONE = frozenset(
+    "error errors trial trials clinical study studies diabetes cancer disease and or".split()
+)
+"""Words before which the "I" of "phase I" is a number, though "the phase I like" has none."""
 ROMAN_ORDINAL = frozenset(
     "Pope King Queen Henry Louis Edward George William Charles James Richard Elizabeth Napoleon "
     "Pius Benedict Leo Paul Ramses Frederick Philip Alexander Nicholas Peter Catherine Ivan "

@@ -80,7 +80,7 @@ def test_pairs(digits: str, words: str) -> None:
         ("305", "three oh five"),
         ("500", "five hundred"),
         ("9700", "ninety seven hundred"),
-        ("12345", "one two three four , five"),
+        ("12345", "one two three four five"),
     ],
 )
 def test_code(digits: str, words: str) -> None:
