@@ -11,8 +11,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from pipelines.lark.decoder import DecoderConfig
 from recipes.lark import code2wav, codec, export, features, talker
 
@@ -49,7 +47,6 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=None)
     parser.add_argument("--short", action="store_true")
     options = parser.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
     minutes = options.minutes or (1.0 if options.short else 90.0)
     run(options.data, options.weights, minutes, options.short)
 

