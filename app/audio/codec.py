@@ -25,7 +25,6 @@ class Codec:
         encoder: FFmpeg's name of the encoder.
         sample_format: What the encoder is fed: `s16`, `s16p`, `flt` or `fltp`.
         bit_rate: Bits a second; None lets a lossless codec take what it needs.
-        delay: Samples that decoders leave in front of the first real one.
         encoder_options: Options of the encoder.
         container_options: Options of the container.
         streaming_options: Further ones when bytes are sent as they come.
@@ -35,7 +34,6 @@ class Codec:
     encoder: str
     sample_format: str
     bit_rate: int | None = None
-    delay: int = 0
     encoder_options: dict[str, str] = field(default_factory=dict)
     container_options: dict[str, str] = field(default_factory=dict)
     streaming_options: dict[str, str] = field(default_factory=dict)
@@ -47,9 +45,6 @@ CODECS = {
         encoder="libmp3lame",
         sample_format="s16p",
         bit_rate=80_000,
-        # LAME's own delay of 576 samples and the decoder's of 529. A streamed MP3 has no place to
-        # declare them, since the tag that does also states the length.
-        delay=1105,
         # Without the bit reservoir each frame leaves as soon as it is made: the first after 60 ms
         # of sound instead of 100, and a listener may join or lose one without losing its followers.
         encoder_options={"reservoir": "0"},
@@ -60,7 +55,6 @@ CODECS = {
         encoder="libopus",
         sample_format="flt",
         bit_rate=40_000,
-        # Ogg Opus declares its delay (pre-skip) and decoders remove it.
         encoder_options={"application": "voip", "frame_duration": "20"},
         # One packet a page: the first page leaves after 20 ms of sound instead of a second.
         streaming_options={"page_duration": "20000"},
@@ -70,7 +64,6 @@ CODECS = {
         encoder="aac",
         sample_format="fltp",
         bit_rate=64_000,
-        delay=1024,
     ),
     AudioFormat.FLAC: Codec(
         container="flac",
@@ -134,9 +127,9 @@ class ContainerEncoder:
         self._closed = False
 
     @property
-    def delay(self) -> int:
-        """Samples at 24 kHz that decoders leave in front of the first real one."""
-        return self._codec.delay
+    def kept(self) -> int:
+        """Bytes that are kept until the end, so that headers can be completed."""
+        return 0 if self._kept is None or self._closed else self._kept.tell()
 
     def encode(self, samples: FloatSamples) -> bytes:
         """Encodes samples and returns the bytes that are ready."""

@@ -22,8 +22,8 @@ class AudioEncoder(Protocol):
     """What every encoder offers, in the order of its life: encode, finish, close."""
 
     @property
-    def delay(self) -> int:
-        """Samples at 24 kHz that a decoder puts before the first real one and does not remove."""
+    def kept(self) -> int:
+        """Bytes that are made already and that only `finish` returns."""
         ...
 
     def encode(self, samples: FloatSamples) -> bytes:
@@ -42,7 +42,7 @@ class AudioEncoder(Protocol):
 class PlainEncoder:
     """PCM and WAV: bare 16-bit samples, with a header for WAV."""
 
-    delay = 0
+    kept = 0
 
     def __init__(self, *, header: bytes = b"") -> None:
         """The header goes out with the first samples, never alone."""
@@ -67,27 +67,30 @@ class PlainEncoder:
 class WholeWavEncoder:
     """WAV with true sizes: everything comes out at the end."""
 
-    delay = 0
-
     def __init__(self, sample_rate: int) -> None:
         """The rate, in samples a second, goes into the header."""
         self._sample_rate = sample_rate
-        self._parts: list[bytes] = []
+        self._samples = bytearray()
+
+    @property
+    def kept(self) -> int:
+        """The samples so far."""
+        return len(self._samples)
 
     def encode(self, samples: FloatSamples) -> bytes:
         """Keeps the samples."""
-        self._parts.append(pcm.to_bytes(samples))
+        self._samples += pcm.to_bytes(samples)
         return b""
 
     def finish(self) -> bytes:
         """Returns header and samples."""
-        data = b"".join(self._parts)
-        self._parts.clear()
-        return wav.sized_header(self._sample_rate, len(data)) + data
+        data = wav.sized_header(self._sample_rate, len(self._samples)) + self._samples
+        self._samples.clear()
+        return data
 
     def close(self) -> None:
         """Drops what was kept."""
-        self._parts.clear()
+        self._samples.clear()
 
 
 class ResamplingEncoder:
@@ -99,9 +102,9 @@ class ResamplingEncoder:
         self._encoder = encoder
 
     @property
-    def delay(self) -> int:
-        """The delay of the encoder behind; the conversion adds none."""
-        return self._encoder.delay
+    def kept(self) -> int:
+        """What the encoder behind keeps; the conversion keeps next to nothing."""
+        return self._encoder.kept
 
     def encode(self, samples: FloatSamples) -> bytes:
         """Converts and encodes."""

@@ -130,7 +130,7 @@ def encode(samples: FloatSamples, audio_format: WireFormat) -> bytes:
 class WireEncoder:
     """One answer's sound as a client's bytes; an `AudioEncoder`, so that it runs on a thread."""
 
-    delay = 0
+    kept = 0
 
     def __init__(self, source_rate: int, audio_format: WireFormat) -> None:
         """`source_rate` is what comes in, in samples a second."""

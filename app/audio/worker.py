@@ -54,6 +54,11 @@ class StreamEncoder:
         # is over. Closing must wait for that: a codec freed while it encodes is a crash.
         self._lock = threading.Lock()
 
+    @property
+    def kept(self) -> int:
+        """Bytes that are made already and that only `finish` returns."""
+        return self.encoder.kept
+
     async def encode(self, samples: FloatSamples) -> bytes:
         """Encodes samples that follow the ones before; returns the bytes that are ready."""
         if self._plain and len(samples) <= INLINE_SAMPLES:

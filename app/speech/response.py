@@ -140,7 +140,7 @@ class SpeechResponse(Response):
         async with aclosing(self._stream.pieces()) as pieces:
             async for piece in pieces:
                 body += piece.data
-                if len(body) > self._delivery.maximum_whole_bytes:
+                if len(body) + self._stream.kept > self._delivery.maximum_whole_bytes:
                     raise _too_large(self._delivery.maximum_whole_bytes)
         headers = {"content-type": self._framing.media_type, "content-length": str(len(body))}
         await self._start(send, headers)

@@ -88,6 +88,11 @@ class SpokenStream:
         self._record = record
         self._may_be_silent = may_be_silent
 
+    @property
+    def kept(self) -> int:
+        """Encoded bytes that come with the last piece only."""
+        return self._encoder.kept
+
     async def pieces(self) -> AsyncGenerator[Piece]:
         """Yields the pieces in order; closing the generator aborts the request.
 

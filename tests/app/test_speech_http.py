@@ -250,6 +250,15 @@ def test_a_whole_body_above_the_limit_is_refused() -> None:
         assert not running.engine.live
 
 
+@pytest.mark.parametrize("audio_format", ["wav", "flac"])
+def test_a_whole_body_above_the_limit_is_not_made_to_its_end(audio_format: str) -> None:
+    with serving(maximum_whole_bytes=20_000) as running, httpx.Client() as client:
+        url = f"{running.base_url}/v1/audio/speech"
+        body = {**BODY, "input": "one " * 500, "response_format": audio_format, "stream": False}
+        assert client.post(url, json=body).status_code == 400
+        assert running.engine.made < 100
+
+
 def test_signed_wav_sizes_are_a_setting() -> None:
     with serving(streamed_wav_size="signed") as running, httpx.Client() as client:
         url = f"{running.base_url}/v1/audio/speech"

@@ -15,7 +15,7 @@ from app.audio.worker import INLINE_SAMPLES, CodecPool, StreamEncoder
 class SlowEncoder:
     """Notes the threads that use it and whether two ever do at once."""
 
-    delay = 0
+    kept = 0
 
     def __init__(self) -> None:
         self.threads: list[str] = []
