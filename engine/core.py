@@ -23,6 +23,12 @@ from engine.deploy_config import StageDeployment
 from engine.device import require_device
 from engine.faults import STAGE_FAULTS
 from engine.hidden_states import LAYER_KEY
+from engine.part_loader import LOAD_FORMAT, PREFIXES
+from engine.quantised_core import (
+    engine_config,
+    quantisation_faults,
+    require_quantised_layers,
+)
 from engine.scheduler import OmniARScheduler
 
 logger = logging.getLogger(__name__)
@@ -52,9 +58,12 @@ class CoreSettings:
         compile: See `StageDeployment.compile`.
         input_limit: How many rows a conditioned request may have ahead of its steps.
         device: `cpu` or `cuda:N`.
+        quantization: See `StageDeployment.quantization`.
         hidden_layer: Of a text model: the layer whose states may be asked for (see
             `engine.hidden_states`), counted from 1, or FINAL_LAYER; None: no states are kept.
         media: Of a text model with encoders: the most items of each modality in a prompt.
+        weights: What the names of the weights begin with that are read, in a checkpoint of several
+            models; empty: all are.
         configure: Makes the configuration that vLLM is to see (another architecture, a part of a
             checkpoint of several models) of the one in the folder; None: it is seen as it is.
     """
@@ -69,8 +78,10 @@ class CoreSettings:
     compile: Literal["auto", "always", "never"] = "never"
     input_limit: int = 64
     device: str = "cpu"
+    quantization: str | None = None
     hidden_layer: int | None = None
     media: Mapping[str, int] = field(default_factory=dict)
+    weights: tuple[str, ...] = ()
     configure: Configure | None = None
 
     @classmethod
@@ -82,6 +93,7 @@ class CoreSettings:
         conditioned: bool,
         hidden_layer: int | None = None,
         media: Mapping[str, int] | None = None,
+        weights: tuple[str, ...] = (),
         configure: Configure | None = None,
     ) -> CoreSettings:
         """The settings of a model that a deployment asks for."""
@@ -96,8 +108,10 @@ class CoreSettings:
             compile=deployment.compile,
             input_limit=deployment.input_limit,
             device=deployment.device,
+            quantization=deployment.quantization,
             hidden_layer=hidden_layer,
             media=media or {},
+            weights=weights,
             configure=configure,
         )
 
@@ -123,7 +137,8 @@ def build_core(settings: CoreSettings) -> EngineCore:
     CUDA graphs at vLLM's usual batch sizes; there `auto` waits for that, which is soon done.
 
     Raises:
-        ConfigurationError: The device is not there.
+        ConfigurationError: The device is not there, vLLM refuses the model's configuration, or its
+            quantisation does not run on the device.
     """
     kind = require_device(settings.device)
     dtype = resolve_dtype(settings.dtype, settings.device)
@@ -157,7 +172,10 @@ def _build(settings: CoreSettings, kind: str, dtype: Dtype, *, compiled: bool) -
         model=str(settings.model),
         skip_tokenizer_init=settings.conditioned,
         hf_overrides=settings.configure or {},
+        load_format=LOAD_FORMAT if settings.weights else "auto",
+        model_loader_extra_config={PREFIXES: settings.weights} if settings.weights else {},
         dtype=dtype,
+        quantization=settings.quantization,
         enforce_eager=not compiled,
         compilation_config=_compilation(compiled, kind),
         max_model_len=settings.max_steps,
@@ -180,11 +198,15 @@ def _build(settings: CoreSettings, kind: str, dtype: Dtype, *, compiled: bool) -
         skip_mm_profiling=True,
         distributed_executor_backend="uni",
     )
-    vllm_config = arguments.create_engine_config()
+    vllm_config = engine_config(arguments)
     if kind == "cuda":
         # The executor in this process takes the worker's index from here.
         vllm_config.device_config.device = torch.device(settings.device)
-    return _cpu_core(vllm_config) if kind == "cpu" else _core(vllm_config)
+    with quantisation_faults(vllm_config):
+        core = _cpu_core(vllm_config) if kind == "cpu" else _core(vllm_config)
+    if settings.quantization is not None:
+        require_quantised_layers(core, settings.quantization)
+    return core
 
 
 def _core(vllm_config: VllmConfig) -> EngineCore:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from engine.environment import default_device
 from engine.errors import ConfigurationError
+from engine.quantization import check_method
 
 
 class _Strict(BaseModel):
@@ -107,6 +108,8 @@ class StageDeployment(_Strict):
         replicas: How many copies run on the host.
         device: `cpu` or `cuda:N`; left out, it is what vLLM was built for, `cpu` or `cuda:0`.
         dtype: torch dtype name of weights and activations; `auto` chooses by the processor.
+        quantization: vLLM's name of how weights are quantised (autoregressive stages); None: as the
+            checkpoint says, and not at all if it says nothing.
         max_requests: The most requests in one batch of a replica.
         max_steps: The most steps of a request (autoregressive stages).
         max_step_tokens: The most positions that one step computes (autoregressive stages). Longer
@@ -124,6 +127,7 @@ class StageDeployment(_Strict):
     replicas: int = Field(default=1, ge=1, le=64)
     device: str = Field(default_factory=default_device, pattern=r"^(cpu|cuda:\d+)$")
     dtype: Literal["auto", "float32", "float16", "bfloat16"] = "float32"
+    quantization: str | None = None
     max_requests: int = Field(default=24, ge=1)
     max_steps: int = Field(default=32768, ge=16)
     max_step_tokens: int = Field(default=2048, ge=16)
@@ -133,6 +137,12 @@ class StageDeployment(_Strict):
     input_limit: int = Field(default=64, ge=1)
     chunk: ChunkDeployment = ChunkDeployment()
     diffusion: DiffusionDeployment = DiffusionDeployment()
+
+    @model_validator(mode="after")
+    def _can_be_quantised(self) -> StageDeployment:
+        if self.quantization is not None:
+            check_method(self.quantization, self.device)
+        return self
 
     @model_validator(mode="after")
     def _graphs_fit(self) -> StageDeployment:

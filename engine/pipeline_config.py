@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.adapter import Adapter
-from engine.deploy_config import StageDeployment
+from engine.deploy_config import DeployConfig, StageDeployment
 from engine.errors import ConfigurationError, InvalidRequestError
-from engine.request import PipelineDescription, SpeechParameters, TextReport
+from engine.request import AudioContent, PipelineDescription, SpeechParameters, TextReport
 from engine.stage import Replica
+
+if TYPE_CHECKING:
+    from engine.multimodal import MediaItem
 
 Models = Mapping[str, Path]
 """The folder of each stage's model, by stage name."""
@@ -73,6 +76,23 @@ class EdgeConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class HearingConfig:
+    """How a pipeline's Thinker hears. Its functions are called on threads, not the engine's.
+
+    Attributes:
+        stage: The stage whose encoder takes sound; its replicas are `EncodingReplica`s.
+        prepare: Makes what the adapters will need of a sound, which is kept while the sound lives;
+            raises ValueError for one that cannot be heard.
+        beginning: What can be encoded of a sound while more of it comes: items as they will stand
+            in a prompt with the whole sound, if nothing follows that changes them.
+    """
+
+    stage: str
+    prepare: Callable[[Models, AudioContent], None]
+    beginning: Callable[[Models, AudioContent], Sequence[MediaItem]]
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineConfig:
     """A named graph of stages.
 
@@ -89,6 +109,7 @@ class PipelineConfig:
         deploy: The deployment that is used when none is given.
         check_models: Like `check`, for what depends on the models' folders; None: nothing does.
         clones: Whether it can speak with the voice of reference audio.
+        hearing: How its Thinker hears; None: it does not.
     """
 
     name: str
@@ -102,6 +123,7 @@ class PipelineConfig:
     deploy: Path
     check_models: Callable[[Models, SpeechParameters], None] | None = None
     clones: bool = False
+    hearing: HearingConfig | None = None
 
     def __post_init__(self) -> None:
         """Checks that the graph is a graph.
@@ -112,6 +134,10 @@ class PipelineConfig:
         names = [stage.name for stage in self.stages]
         if len(set(names)) != len(names):
             raise ConfigurationError(f"Pipeline {self.name!r} names a stage twice: {names}.")
+        if self.hearing is not None and self.hearing.stage not in names:
+            raise ConfigurationError(
+                f"Pipeline {self.name!r} hears with {self.hearing.stage!r}, which is no stage."
+            )
         for edge in self.edges:
             for end in (edge.source, edge.target):
                 if end != CLIENT and end not in names:
@@ -155,6 +181,21 @@ class PipelineConfig:
         self.check(parameters)
         if self.check_models is not None:
             self.check_models(models, parameters)
+
+    def check_deployment(self, deployment: DeployConfig) -> None:
+        """Refuses what a stage's kind cannot do.
+
+        Raises:
+            ConfigurationError: A stage that vLLM does not run is to be quantised.
+        """
+        for stage in self.stages:
+            asked = deployment.stage(stage.name).quantization
+            if asked is not None and stage.kind is not StageKind.AUTOREGRESSIVE:
+                raise ConfigurationError(
+                    f"stages.{stage.name}.quantization is {asked!r}, but {stage.name} is a "
+                    f"{stage.kind} stage: it computes in its dtype. Leave quantization out; "
+                    "autoregressive stages can have it."
+                )
 
     @property
     def routes(self) -> tuple[str, ...]:

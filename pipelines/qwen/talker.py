@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import torch
 from torch import nn
@@ -19,13 +19,19 @@ class CodecTalker(nn.Module, Generic[Backbone]):
     """A backbone of vLLM whose tokens are codes of codebook 0, and tokens that end speech.
 
     Attributes:
-        checkpoint_names: From a checkpoint's names to the modules'.
+        hf_to_vllm_mapper: From a checkpoint's names to the modules'; vLLM, too, reads it, for the
+            names of quantised layers.
+        packed_modules_mapping: Which layers of a checkpoint became one; vLLM reads it for the same.
         model: The backbone; its `embed_tokens` embeds codes.
         codec_head: From states to logits of all tokens.
         never_sampled: Tokens that are no code and end nothing, bool, shape [vocabulary].
     """
 
-    checkpoint_names: WeightsMapper
+    hf_to_vllm_mapper: WeightsMapper
+    packed_modules_mapping: ClassVar[dict[str, list[str]]] = {
+        "qkv_proj": ["q_proj", "k_proj", "v_proj"],
+        "gate_up_proj": ["gate_proj", "up_proj"],
+    }
     model: Backbone
     codec_head: ParallelLMHead
     logits_processor: LogitsProcessor
@@ -55,4 +61,4 @@ class CodecTalker(nn.Module, Generic[Backbone]):
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Loads the Talker's part of a checkpoint."""
-        return AutoWeightsLoader(self).load_weights(weights, mapper=self.checkpoint_names)
+        return AutoWeightsLoader(self).load_weights(weights, mapper=self.hf_to_vllm_mapper)

@@ -7,6 +7,7 @@ safetensors shards under the prefixes `thinker.`, `talker.` and `token2wav.`, an
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from transformers.models.qwen2_5_omni.modeling_qwen2_5_omni import (
 
 from engine import ConfigurationError
 from pipelines.qwen.files import read_json
-from pipelines.qwen.weights import load_module, require_module
+from pipelines.qwen.weights import FoundWeights, found_weights, load_module, require_weights
 
 DENOISER = "token2wav.code2wav_dit_model."
 VOCODER = "token2wav.code2wav_bigvgan_model."
@@ -115,16 +116,19 @@ def load_vocoder(folder: Path, device: str = "cpu") -> Qwen2_5OmniToken2WavBigVG
     return model.float().eval().requires_grad_(False).to(device)
 
 
-def check_weights(folder: Path) -> None:
-    """Compares the names and shapes of all stages' weights with those that the model has.
-
-    Quantised checkpoints are left to vLLM, which knows their layouts.
+def check_weights(folder: Path, part: str = "") -> FoundWeights:
+    """Compares the weights under a prefix with those that the model has, and gives what there is.
 
     Raises:
         ConfigurationError: Weights are missing, unknown or of another shape; they are named.
     """
-    if read_json(folder / "config.json").get("quantization_config") is not None:
-        return
+    found = found_weights(folder, part)
+    require_weights(folder, found, {n: s for n, s in _wanted(folder).items() if n.startswith(part)})
+    return found
+
+
+@functools.cache
+def _wanted(folder: Path) -> dict[str, tuple[int, ...]]:
     with torch.device("meta"):
         model: nn.Module = Qwen2_5OmniForConditionalGeneration(load_config(folder))
-    require_module(model, folder)
+    return {name: tuple(values.shape) for name, values in model.state_dict().items()}

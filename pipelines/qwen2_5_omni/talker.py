@@ -25,6 +25,7 @@ from vllm.model_executor.models.llama import LlamaModel
 from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
 from engine.conditioned_model import ChooseCodes
+from pipelines.qwen.quantised import hand_on
 from pipelines.qwen.talker import CodecTalker
 
 ARCHITECTURE = "AntiphonQwen25OmniTalker"
@@ -38,18 +39,24 @@ CHECKPOINT_NAMES = LlamaModel.hf_to_vllm_mapper | WeightsMapper(
 """From the checkpoint's names to the modules', projections fused as vLLM wants them."""
 
 
-def configure(config: PretrainedConfig) -> PretrainedConfig:
+def configure(config: PretrainedConfig, *, quantised: bool = False) -> PretrainedConfig:
     """The Talker's part of a checkpoint's configuration, as vLLM's backbone reads it.
 
     Sound and text have the same position in all three rows of the rotary embedding, which then is
     the plain one; pictures would not, and are not taken. The layers are Llama's but for biases on
     queries, keys and values.
     vLLM also tries this with an empty configuration, which is left as it is.
+
+    Args:
+        config: The checkpoint's.
+        quantised: Whether the Talker's weights are quantised; the Thinker's may be and these not.
     """
     if not isinstance(config, Qwen2_5OmniConfig):
         return config
     talker: Any = config.talker_config
     talker.architectures = [ARCHITECTURE]
+    if quantised:
+        hand_on(config, "talker_config", talker)
     token2wav: Any = config.token2wav_config
     talker.known_codes = token2wav.dit_config.num_embeds + 1
     theta = (talker.rope_parameters or {}).get("rope_theta", 1_000_000.0)
@@ -67,7 +74,7 @@ class Qwen25OmniTalker(CodecTalker[LlamaModel]):
     """The Talker as vLLM and the conditioned runner drive it."""
 
     codebooks = 1
-    checkpoint_names = CHECKPOINT_NAMES
+    hf_to_vllm_mapper = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.float32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from safetensors import safe_open
 
 from engine import ConfigurationError
-from pipelines.qwen.weights import weight_files
+from engine.weight_files import weight_files
 from pipelines.qwen2_5_omni.adapters import Rows, TalkerTokens
 from pipelines.qwen2_5_omni.checkpoint import load_config, load_speakers
 
@@ -58,7 +58,7 @@ def _embeddings(folder: Path, ids: tuple[int, ...]) -> Rows:
     Raises:
         ConfigurationError: The checkpoint has none.
     """
-    for path in weight_files(folder):
+    for path in weight_files(folder, (EMBEDDING,)):
         with safe_open(path, framework="pt") as file:
             if EMBEDDING in file.keys():  # noqa: SIM118 (it is no mapping)
                 table = file.get_slice(EMBEDDING)

@@ -26,6 +26,7 @@ from vllm.model_executor.models.qwen3_moe import Qwen3MoeModel
 from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
 from engine.conditioned_model import ChooseCodes
+from pipelines.qwen.quantised import hand_on
 from pipelines.qwen.talker import CodecTalker
 from pipelines.qwen3_omni.model_configuration import part, rope_theta
 from pipelines.qwen3_omni.rows import CODEC, KIND, MARKS, VECTOR, RowKind, row_width
@@ -40,6 +41,9 @@ MARK_TOKENS = "mark_token_ids"
 """Where the configuration says which of the Thinker's tokens stand for rows without a vector."""
 
 THINKER_EMBEDDING = "thinker.model.embed_tokens.weight"
+WEIGHTS = ("talker.", THINKER_EMBEDDING)
+"""What the names of the weights begin with that the Talker reads of a checkpoint."""
+
 TABLES = ("talker.code_predictor.lm_head.", "talker.code_predictor.model.codec_embedding.")
 
 CHECKPOINT_NAMES = Qwen3MoeModel.hf_to_vllm_mapper | WeightsMapper(
@@ -54,17 +58,23 @@ CHECKPOINT_NAMES = Qwen3MoeModel.hf_to_vllm_mapper | WeightsMapper(
 """From the checkpoint's names to the modules', projections fused as vLLM wants them."""
 
 
-def configure(config: PretrainedConfig) -> PretrainedConfig:
+def configure(config: PretrainedConfig, *, quantised: bool = False) -> PretrainedConfig:
     """The Talker's part of a checkpoint's configuration, as vLLM's backbone reads it.
 
     Sound and text have the same position in all three rows of the rotary embedding, which then is
     the plain one. The reference's Talker has experts in every layer, whatever is said.
     vLLM also tries this with an empty configuration, which is left as it is.
+
+    Args:
+        config: The checkpoint's.
+        quantised: Whether the Talker's weights are quantised; the Thinker's may be and these not.
     """
     if not isinstance(config, Qwen3OmniMoeConfig):
         return config
     talker = part(config.talker_config, Qwen3OmniMoeTalkerConfig)
     talker.architectures = [ARCHITECTURE]
+    if quantised:
+        hand_on(config, "talker_config", talker)
     tokens = {
         RowKind.PAD: config.tts_pad_token_id,
         RowKind.BEGIN: config.tts_bos_token_id,
@@ -115,7 +125,7 @@ class Projection(nn.Module):
 class Qwen3OmniTalker(CodecTalker[Qwen3MoeModel]):
     """The Talker as vLLM and the conditioned runner drive it; its rows are those of `rows.py`."""
 
-    checkpoint_names = CHECKPOINT_NAMES
+    hf_to_vllm_mapper = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.float32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:

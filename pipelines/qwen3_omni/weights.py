@@ -13,8 +13,7 @@ import torch
 from torch import nn
 from transformers import Qwen3OmniMoeConfig, Qwen3OmniMoeForConditionalGeneration
 
-from pipelines.qwen.files import read_json
-from pipelines.qwen.weights import require_weights, weight_shapes
+from pipelines.qwen.weights import FoundWeights, found_weights, require_weights
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -22,19 +21,16 @@ FUSED = re.compile(r"(.*\.experts)\.(gate_up_proj|down_proj)$")
 """Experts that the reference keeps in one tensor, and checkpoints one by one."""
 
 
-def check_weights(folder: Path, part: str) -> None:
-    """Compares a folder's weights under a prefix with its configuration.
-
-    Quantised weights have names and shapes of their scheme, and are left to vLLM's loader.
+def check_weights(folder: Path, part: str) -> FoundWeights:
+    """Compares a folder's weights under a prefix with its configuration, and gives what there is.
 
     Raises:
         ConfigurationError: A weight is missing, unknown or of another shape; it is named.
     """
-    if read_json(folder / "config.json").get("quantization_config") is not None:
-        return
-    found = {n: s for n, s in weight_shapes(folder).items() if n.startswith(part)}
+    found = found_weights(folder, part)
     wanted = {n: s for n, s in _wanted(folder).items() if n.startswith(part)}
     require_weights(folder, found, wanted)
+    return found
 
 
 @functools.cache

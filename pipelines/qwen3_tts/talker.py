@@ -69,7 +69,7 @@ class Qwen3TTSTalker(CodecTalker[Qwen3Model]):
     checkpoints the bits of a speaker embedding.
     """
 
-    checkpoint_names = CHECKPOINT_NAMES
+    hf_to_vllm_mapper = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.int32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipelines.qwen.files import read_json
-from pipelines.qwen.weights import require_weights, weight_shapes
+from pipelines.qwen.weights import FoundWeights, found_weights, require_weights
 from pipelines.qwen3_tts.model_configuration import (
     Qwen3TTSConfig,
     Qwen3TTSPredictorConfig,
@@ -25,8 +25,9 @@ def check_talker_weights(folder: Path) -> None:
         ConfigurationError: A weight is missing, unknown or of another shape; it is named.
     """
     config = Qwen3TTSConfig(**read_json(folder / "config.json"))
-    found = {n: s for n, s in weight_shapes(folder).items() if not n.startswith(OTHERS)}
-    require_weights(folder, found, talker_shapes(config.talker_config))
+    found = found_weights(folder)
+    own = {n: s for n, s in found.shapes.items() if not n.startswith(OTHERS)}
+    require_weights(folder, FoundWeights(own, found.quantised), talker_shapes(config.talker_config))
 
 
 def talker_shapes(config: Qwen3TTSTalkerConfig) -> Shapes:

@@ -5,9 +5,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vllm.model_executor.layers.quantization import (
+    DEPRECATED_QUANTIZATION_METHODS,
+    QUANTIZATION_METHODS,
+)
 
 from engine import ConfigurationError
 from engine.deploy_config import DeployConfig, StageDeployment, load_deploy_config
+from engine.pipeline_config import load_pipeline
+from engine.quantization import CPU_METHODS, METHODS
 
 STAGES = ["talker", "code2wav"]
 
@@ -101,6 +107,35 @@ def test_any_unknown_key_is_refused(tmp_path_factory: pytest.TempPathFactory, ke
 )
 def test_a_wrong_value_is_refused_with_its_key(tmp_path: Path, text: str, key: str) -> None:
     assert f"{key}: " in refusal(tmp_path, text)
+
+
+def test_quantizations_are_those_of_vllm() -> None:
+    """`online` needs more than a name, and deprecated methods are not offered."""
+    known = set(QUANTIZATION_METHODS) - set(DEPRECATED_QUANTIZATION_METHODS) - {"online"}
+    assert set(METHODS) == known
+    assert set(CPU_METHODS) <= known
+
+
+def test_a_quantization_that_vllm_or_the_processor_cannot_do_is_refused(tmp_path: Path) -> None:
+    """The nearest name is told, or what there is on the device."""
+    assert load(tmp_path, "stages: {talker: {quantization: gptq, device: cpu}}")
+    assert load(tmp_path, "stages: {talker: {quantization: fp8, device: 'cuda:0'}}")
+    message = refusal(tmp_path, "stages: {talker: {quantization: gtpq}}")
+    assert "stages.talker" in message
+    assert "did you mean 'gptq'" in message
+    message = refusal(tmp_path, "stages: {talker: {quantization: fp8, device: cpu}}")
+    assert "'fp8' does not run on the stage's device 'cpu'" in message
+    assert ", ".join(CPU_METHODS) in message
+    assert "stages.talker.quantization" in refusal(tmp_path, "stages: {talker: {quantization: 8}}")
+
+
+def test_a_stage_that_vllm_does_not_run_is_not_quantised() -> None:
+    """It would go on in its dtype without a word."""
+    stages = {"code2wav": StageDeployment(device="cuda:0", quantization="fp8")}
+    with pytest.raises(ConfigurationError, match=r"code2wav\.quantization is 'fp8'.*Leave"):
+        load_pipeline("lark").check_deployment(DeployConfig(stages=stages))
+    stages = {"talker": StageDeployment(device="cuda:0", quantization="fp8")}
+    load_pipeline("lark").check_deployment(DeployConfig(stages=stages))
 
 
 def test_every_fault_is_told_at_once(tmp_path: Path) -> None:
