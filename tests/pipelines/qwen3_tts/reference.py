@@ -14,6 +14,7 @@ import functools
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -31,6 +32,8 @@ from qwen_tts.inference.qwen3_tts_tokenizer import Qwen3TTSTokenizer
 from safetensors.torch import load_file
 from torch import nn
 from transformers import EncodecFeatureExtractor, Qwen2TokenizerFast
+
+from tests.drawing import Draws, ForcedDraws
 
 GREEDY = {
     "do_sample": False,
@@ -131,14 +134,32 @@ def codes(
     return made[0].numpy()
 
 
-def first_logits(folder: Path, text: str, **arguments: Any) -> np.ndarray:
-    """The Talker's logits at its first step, before anything is suppressed."""
-    seen: list[torch.Tensor] = []
-    head = front_of(folder).model.talker.codec_head
-    hook = head.register_forward_hook(lambda module, inputs, output: seen.append(output[0, -1]))
-    codes(folder, text, **arguments)
-    hook.remove()
-    return seen[0].numpy()
+def drawn_from(
+    folder: Path, text: str, draws: list[Draws], language: str, speaker: str, **sampling: Any
+) -> ForcedDraws:
+    """What the reference's `generate` would have drawn our draws from, for many requests at once.
+
+    Args:
+        folder: The checkpoint.
+        text: What each request says.
+        draws: Ours in its order: of each step the token, then the residual codes, but for those of
+            the last step; each of shape [requests].
+        language: The requests' language.
+        speaker: Their speaker.
+        sampling: What is not named is as the reference has it.
+    """
+    front, forced = front_of(folder), ForcedDraws(draws)
+    requests = len(draws[0])
+    with mock.patch.object(torch, "multinomial", forced):
+        front.model.generate(
+            input_ids=front._tokenize_texts([front._build_assistant_text(text)]) * requests,
+            languages=[language] * requests,
+            speakers=[speaker] * requests,
+            non_streaming_mode=False,
+            max_new_tokens=1 + (len(draws) - 1) // front.model.config.talker_config.num_code_groups,
+            **sampling,
+        )
+    return forced
 
 
 def decode(folder: Path, frames: list[np.ndarray]) -> list[np.ndarray]:

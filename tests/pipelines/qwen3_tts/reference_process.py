@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.checkpoints.qwen3_tts import Variant
+from tests.drawing import Draws, ForcedDraws
 
 REFERENCE = "tests.pipelines.qwen3_tts.reference"
 CHECKPOINT = "tests.checkpoints.qwen3_tts"
@@ -36,8 +37,10 @@ class ReferenceProcess:
     def codes(self, folder: Path, text: str, **arguments: Any) -> np.ndarray:
         return self._call(REFERENCE, "codes", folder, text, **arguments)
 
-    def first_logits(self, folder: Path, text: str, **arguments: Any) -> np.ndarray:
-        return self._call(REFERENCE, "first_logits", folder, text, **arguments)
+    def drawn_from(
+        self, folder: Path, text: str, draws: list[Draws], **arguments: Any
+    ) -> ForcedDraws:
+        return self._call(REFERENCE, "drawn_from", folder, text, draws, **arguments)
 
     def clone(
         self, folder: Path, sound: tuple[np.ndarray, int, str | None]

@@ -42,11 +42,15 @@ class Case:
 
 
 def build(
-    folder: Path, sampling: StepSampling = GREEDY, cache_bytes: int = 2**25, max_steps: int = 512
+    folder: Path,
+    sampling: StepSampling = GREEDY,
+    cache_bytes: int = 2**25,
+    max_steps: int = 512,
+    max_requests: int = 8,
 ) -> AutoregressiveReplica:
     deployment = StageDeployment(
         compile="never",
-        max_requests=8,
+        max_requests=max_requests,
         max_steps=max_steps,
         key_value_cache_bytes=cache_bytes,
     )

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from engine import SpeechParameters
 from engine.autoregressive import AutoregressiveReplica
@@ -129,60 +128,6 @@ def test_seeds_repeat_alone_and_in_a_batch(
         assert not np.array_equal(speak(folder, replica, [other])[0], together[0])
     finally:
         replica.sampling_of = usual
-
-
-def test_first_tokens_have_the_reference_distribution(
-    checkpoints: Checkpoints, replica: AutoregressiveReplica, reference: ReferenceProcess
-) -> None:
-    """Temperature, top-k, top-p and suppressed tokens, by the chi-squared test."""
-    from scipy.stats import chisquare
-    from transformers import (
-        LogitsProcessorList,
-        SuppressTokensLogitsProcessor,
-        TemperatureLogitsWarper,
-        TopKLogitsWarper,
-        TopPLogitsWarper,
-    )
-
-    folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
-    case = replace(custom_voice_cases()[0], text="Hi")
-    logits = reference.first_logits(folder, case.text, **case.reference_arguments())
-    reserved = set(range(len(logits) - 1024, len(logits)))
-    # The end token may not be sampled in the first steps.
-    warpers = LogitsProcessorList(
-        [
-            SuppressTokensLogitsProcessor(sorted(reserved)),
-            TemperatureLogitsWarper(1.4),
-            TopKLogitsWarper(14),
-            TopPLogitsWarper(0.9),
-        ]
-    )
-    no_tokens = torch.zeros(1, 0, dtype=torch.long)
-    expected = (
-        warpers(no_tokens, torch.from_numpy(logits)[None].clone()).softmax(-1)[0].double().numpy()
-    )
-    sampling = StepSampling(1.4, 14, 0.9, minimum_steps=2, maximum_steps=1)
-    rounds = 100
-    try:
-        replica.sampling_of = lambda p: replace(sampling, seed=p.seed)
-        tokens = []
-        for turn in range(rounds):
-            cases = [
-                replace(case, parameters=replace(case.parameters, seed=8 * turn + index))
-                for index in range(8)
-            ]
-            tokens += [int(codes[0, 0]) for codes in speak(folder, replica, cases)]
-    finally:
-        replica.sampling_of = usual
-    observed = np.bincount(tokens, minlength=len(expected))
-    assert observed[expected == 0].sum() == 0
-    likely = expected * len(tokens) >= 5
-    seen = np.append(observed[likely], observed[~likely].sum())
-    wanted = np.append(expected[likely], expected[~likely].sum()) * len(tokens)
-    kept = wanted > 0
-    assert kept.sum() >= 5
-    result = chisquare(seen[kept], wanted[kept] * len(tokens) / wanted.sum())
-    assert result.pvalue > 1e-4
 
 
 def test_invariant_10_codes_after_preemptions_equal_the_reference(
