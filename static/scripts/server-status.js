@@ -6,10 +6,12 @@ import { byId } from "./dom.js";
 const SOON = 2000;
 const LATER = 20_000;
 
-/** Dispatches `ready` when the server becomes ready. */
+/** Dispatches `ready` when the server becomes ready, and `change` when what the page shows of it changes. */
 export class ServerStatus extends EventTarget {
   /** The last answer of `/ready`, or null. */
   readiness = null;
+  /** @type {"unknown" | "ready" | "starting" | "unreachable"} */
+  state = "unknown";
   #chip = byId("server-status");
   #text = byId("server-status-text");
   #timer = 0;
@@ -51,7 +53,10 @@ export class ServerStatus extends EventTarget {
   }
 
   #show(state, text) {
+    if (this.state === state && this.#text.textContent === text) return;
+    this.state = state;
     this.#chip.dataset.state = state;
-    if (this.#text.textContent !== text) this.#text.textContent = text;
+    this.#text.textContent = text;
+    this.dispatchEvent(new Event("change"));
   }
 }

@@ -130,3 +130,39 @@ def test_a_server_that_is_gone_is_said(browser: Browser, humming: Serving) -> No
         page.context.set_offline(True)
         page.click("#speak-start")
         expect(page.locator(".notice")).to_contain_text("cannot be reached")
+
+
+def test_a_server_that_starts_is_waited_for(browser: Browser, humming: Serving) -> None:
+    starting = {"ready": False, "status": "starting", "step": "Loading stage talker of lark"}
+    with browsing(browser, "about:blank", forgive=("503",), **PHONE) as watched:
+        page = watched.page
+        page.route("**/ready", lambda route: route.fulfill(status=503, json=starting))
+        page.goto(f"{humming.base_url}/#talk")
+        expect(page.locator("#talk-state")).to_have_text("The server is starting…")
+        expect(page.locator("#talk-toggle")).to_be_disabled()
+        expect(page.locator("#talk-send")).to_be_disabled()
+        brand = page.locator(".brand").bounding_box()
+        assert brand is not None
+        assert brand["height"] < 50, "the name stays on one line beside a long status"
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        page.unroute("**/ready")
+        expect(page.locator("#talk-state")).to_have_text("Press to talk")
+        expect(page.locator("#talk-toggle")).to_be_enabled()
+
+
+def test_what_cannot_be_spoken_is_told_in_words(browser: Browser, humming: Serving) -> None:
+    with browsing(browser, f"{humming.base_url}/#speak") as watched:
+        page = watched.page
+        page.route(
+            "**/v1/audio/speech",
+            lambda route: route.fulfill(
+                status=200,
+                headers={"X-Antiphon-Warning": 'left-out; count=1; characters="U+4E16"'},
+                content_type="text/event-stream",
+                body='data: {"type": "speech.audio.done", "usage": {}}\n\n',
+            ),
+        )
+        page.click("#speak-start")
+        expect(page.locator("[data-topic=speak]")).to_contain_text("世")
+        page.click("a[data-view=watch]")
+        expect(page.locator("[data-topic=speak]")).to_have_count(0)

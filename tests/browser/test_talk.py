@@ -401,3 +401,32 @@ def test_a_failed_answer_is_said(browser: Browser, rote: Serving) -> None:
     with browsing(browser, f"{rote.base_url}/#talk") as watched:
         _write(watched.page, "FAIL")
         expect(watched.page.locator(".turn[data-side=them]")).to_contain_text("fell over")
+
+
+def test_a_server_that_only_speaks_says_so(browser: Browser, humming: Serving) -> None:
+    with browsing(browser, f"{humming.base_url}/#talk") as watched:
+        _write(watched.page, "hello")
+        expect(watched.page.locator("[data-topic=talk]")).to_contain_text("only speaks")
+
+
+def test_a_text_that_becomes_shorter_does_not_stop_the_log_from_following(
+    browser: Browser, rote: Serving
+) -> None:
+    with browsing(browser, f"{rote.base_url}/#talk") as watched:
+        page = watched.page
+        for number in range(4):
+            _write(page, "LONG")
+            expect(page.locator(".turn[data-side=them]")).to_have_count(number + 1)
+        page.wait_for_timeout(500)
+        # In one task, so that the browser does not tell of the scrolling in between.
+        page.evaluate(
+            """() => {
+                const log = document.getElementById('talk-log');
+                log.firstElementChild.nextElementSibling.style.display = 'none';
+                return log.scrollTop;
+            }"""
+        )
+        page.wait_for_timeout(1500)
+        log = page.locator("#talk-log")
+        below = "(log) => log.scrollHeight - log.scrollTop - log.clientHeight"
+        assert log.evaluate(below) < 2

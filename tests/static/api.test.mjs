@@ -5,6 +5,7 @@ import { Metrics } from "../../static/scripts/api/metrics.js";
 import { EventReader } from "../../static/scripts/api/server-sent-events.js";
 import { parseServerTiming } from "../../static/scripts/api/server-timing.js";
 import { curlCommand, pythonProgram } from "../../static/scripts/api/snippets.js";
+import { warningText } from "../../static/scripts/api/warning.js";
 
 test("events survive every way to cut their stream", () => {
   const stream = ': ping\n\nevent: error\ndata: {"a":1}\n\ndata: one\r\ndata: two\r\n\r\ndata:three\n\n';
@@ -71,4 +72,17 @@ test("the Python program asks for the same", () => {
     assert.ok(program.includes(part), part);
   }
   assert.ok(!program.includes("import os"));
+});
+
+test("a warning is told in words, its characters themselves and not their numbers", () => {
+  assert.equal(warningText(null), "");
+  assert.equal(
+    warningText('left-out; count=1; characters="U+4E16"'),
+    "This voice has no sound for one character, which was left out: \u2068世\u2069",
+  );
+  const many = warningText(`left-out; count=21; characters="${new Array(20).fill("U+1F600").join(" ")}"`);
+  assert.match(many, /21 different characters/);
+  assert.equal(many.match(/😀/gu).length, 8);
+  assert.match(many, /…$/);
+  assert.equal(warningText("something new"), "something new");
 });

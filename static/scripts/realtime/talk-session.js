@@ -17,6 +17,13 @@ const LONGEST_STALL = 5000;
 /** Errors that only say that something was over already. */
 const BENIGN = new Set(["response_cancel_not_active", "item_truncate_invalid_item_id", "input_audio_buffer_commit_empty"]);
 
+/** What a person has to be told of an event that no turn of the conversation shows; null if nothing. */
+function problemOf(event, turn) {
+  if (event.type === "error" && !BENIGN.has(event.error.code)) return event.error.message;
+  const failed = event.type === "response.done" && event.response.status === "failed" && turn === null;
+  return failed ? (event.response.status_details?.error?.message ?? "The answer failed.") : null;
+}
+
 /** @typedef {"connecting" | "reconnecting" | "offline" | "listening" | "hearing" | "thinking" | "speaking" | "ended"} TalkState */
 
 /**
@@ -159,7 +166,8 @@ export class TalkSession extends EventTarget {
     this.#turns(event);
     const turn = this.transcript.follow(event);
     if (turn !== null) this.#tell("turn", { turn });
-    if (event.type === "error" && !BENIGN.has(event.error.code)) this.#tell("problem", { message: event.error.message });
+    const problem = problemOf(event, turn);
+    if (problem !== null) this.#tell("problem", { message: problem });
     // The server knows the words of what was heard; it is asked, as every client can.
     if (event.type === "conversation.item.truncated") this.#connection.send({ type: "conversation.item.retrieve", item_id: event.item_id });
     if (event.type === "conversation.item.retrieved") this.#struck(event.item);

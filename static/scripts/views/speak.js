@@ -3,6 +3,7 @@
 import { ApiProblem } from "../api/http.js";
 import { fetchSpeech, streamSpeech } from "../api/speech.js";
 import { fetchTimeline } from "../api/timeline.js";
+import { warningText } from "../api/warning.js";
 import { toWav } from "../audio/pcm.js";
 import { byId, milliseconds, seconds } from "../dom.js";
 import { keep } from "../preferences.js";
@@ -42,6 +43,7 @@ export class SpeakView {
     this.#stop.addEventListener("click", () => this.#silence());
     this.#edit.addEventListener("click", () => this.#showEditor());
     this.#download.addEventListener("click", () => this.#save());
+    services.status.addEventListener("ready", () => this.#withdrawNotices());
     this.#element.addEventListener("input", () => this.#changed());
     this.#element.addEventListener("change", () => this.#changed());
     this.#element.addEventListener("filled", () => this.#changed());
@@ -50,7 +52,7 @@ export class SpeakView {
 
   /** For the router. */
   get route() {
-    return { title: "Speak", element: this.#element };
+    return { title: "Speak", element: this.#element, hidden: () => this.#withdrawNotices() };
   }
 
   /** What is to be spoken, and how. */
@@ -217,7 +219,13 @@ export class SpeakView {
   }
 
   #warn(warning) {
-    if (warning) this.#services.notices.show("speak", warning, { kind: "hint" });
+    const text = warningText(warning);
+    if (text !== "") this.#services.notices.show("speak", text, { kind: "hint" });
+  }
+
+  /** What went wrong here is of no use elsewhere, nor once the server has come up. */
+  #withdrawNotices() {
+    for (const topic of ["speak", "download"]) this.#services.notices.withdraw(topic);
   }
 
   async #save() {

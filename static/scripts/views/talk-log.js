@@ -112,10 +112,12 @@ export class TalkLog {
 
   /** Keeps the newest turn in view, unless the person reads further up. */
   #follow() {
-    // The browser tells of scrolling a little late; what the person did since counts too.
-    if (this.#log.scrollTop < this.#top) this.#atEnd = false;
+    // The browser tells of scrolling a little late; what the person did since counts too. A text that became shorter
+    // moves the log as well, but leaves it at its end.
+    const { scrollHeight, scrollTop, clientHeight } = this.#log;
+    if (scrollTop < this.#top && scrollHeight - scrollTop - clientHeight >= 40) this.#atEnd = false;
     if (!this.#atEnd) return;
-    this.#log.scrollTop = this.#log.scrollHeight;
+    this.#log.scrollTop = scrollHeight;
     this.#top = this.#log.scrollTop;
   }
 }

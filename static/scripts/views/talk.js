@@ -19,6 +19,15 @@ const WORDS = {
   speaking: "Speaking",
 };
 
+/** What is said instead while there is nobody to talk with. */
+const ABSENT = { starting: "The server is starting…", unreachable: "The server cannot be reached" };
+
+const HINTS = {
+  idle: "Your browser will ask for the microphone. What you say goes to this server alone, and only until you stop.",
+  starting: "It loads its models. You can talk as soon as it is ready.",
+  unreachable: "This page looks for it every other second.",
+};
+
 export class TalkView {
   #services;
   #element = byId("view-talk");
@@ -32,6 +41,7 @@ export class TalkView {
   #microphone;
   #session = null;
   #followed = null;
+  #opening = false;
 
   /** @param {import("../main.js").Services} services */
   constructor(services) {
@@ -47,6 +57,7 @@ export class TalkView {
     byId("talk-clear").addEventListener("click", () => this.#startOver());
     byId("talk-form").addEventListener("submit", (event) => this.#written(event));
     this.#settings.addEventListener("change", () => this.#session?.change(this.#settings.value));
+    services.status.addEventListener("change", () => this.#show());
     addEventListener("online", () => this.#session?.hurry());
     addEventListener("offline", () => this.#session?.networkChanged());
     document.addEventListener("visibilitychange", () => this.#session?.hurry());
@@ -57,7 +68,12 @@ export class TalkView {
 
   /** For the router. */
   get route() {
-    return { title: "Talk", element: this.#element };
+    return { title: "Talk", element: this.#element, shown: () => this.#show(), hidden: () => this.#hidden() };
+  }
+
+  /** Why there is no microphone is of no use elsewhere. */
+  #hidden() {
+    if (!this.#microphone.isOpen) this.#services.notices.withdraw("microphone");
   }
 
   #pressed() {
@@ -69,6 +85,7 @@ export class TalkView {
   async #start({ withMicrophone }) {
     const { sound, recorder, key, notices } = this.#services;
     notices.withdraw("talk");
+    this.#opening = true;
     this.#toggle.disabled = true;
     this.#toggle.dataset.state = "connecting";
     try {
@@ -84,7 +101,7 @@ export class TalkView {
       console.error(failure);
       notices.show("talk", "The sound of this page could not be opened.");
     } finally {
-      this.#toggle.disabled = false;
+      this.#opening = false;
       this.#show();
     }
   }
@@ -126,7 +143,7 @@ export class TalkView {
     event.preventDefault();
     const field = byId("talk-text");
     const text = field.value.trim();
-    if (text === "") return;
+    if (text === "" || this.#absent) return;
     field.value = "";
     if (this.#session === null) await this.#start({ withMicrophone: false });
     this.#session?.write(text);
@@ -184,13 +201,21 @@ export class TalkView {
     this.#toggle.focus();
   }
 
+  /** Whether a conversation cannot begin, as far as is known. */
+  get #absent() {
+    return this.#session === null && this.#services.status.state in ABSENT;
+  }
+
   #show() {
     const session = this.#session;
     const state = session?.state ?? "idle";
     const talking = session !== null && this.#microphone.isOpen;
     this.#toggle.dataset.state = talking ? state : "idle";
     byId("talk-toggle-text").textContent = talking ? "Stop talking" : "Start talking";
-    byId("talk-hint").hidden = talking;
+    this.#toggle.dataset.muted = String(talking && this.#microphone.muted);
+    if (!this.#opening) this.#toggle.disabled = this.#absent;
+    byId("talk-send").disabled = this.#absent;
+    this.#showHint();
     const words = this.#wordsOf(state, talking);
     if (byId("talk-state").textContent !== words) byId("talk-state").textContent = words;
     byId("talk-actions").hidden = session === null;
@@ -202,7 +227,15 @@ export class TalkView {
     if (!this.#element.hidden) document.title = talking ? `● ${words} · Antiphon` : "Talk · Antiphon";
   }
 
+  #showHint() {
+    const hint = byId("talk-hint");
+    const text = HINTS[this.#absent ? this.#services.status.state : "idle"];
+    hint.hidden = this.#session !== null;
+    if (hint.textContent !== text) hint.textContent = text;
+  }
+
   #wordsOf(state, talking) {
+    if (this.#absent) return ABSENT[this.#services.status.state];
     if (state === "listening" && this.#microphone.muted) return "Muted";
     if (state === "listening" && !talking) return "Write, or press to talk";
     return WORDS[state] ?? WORDS.idle;

@@ -19,7 +19,7 @@ export function listenerTiles(recorder, output) {
   const underruns = utterances.reduce((sum, utterance) => sum + utterance.underruns, 0);
   const count = waits.length === 1 ? "1 utterance" : `${waits.length} utterances`;
   return [
-    { label: "First sound, last", ...split(milliseconds(waits[0] ?? null)), note: "from the wish to the first sample" },
+    { label: "First sound, last", ...split(milliseconds(waits[0] ?? null)), note: "from the request to the first sample" },
     { label: "First sound, median", ...split(milliseconds(quantile(waits, 0.5))), note: `of ${count}` },
     { label: "Longest gap", ...split(milliseconds(quantile(gaps, 1))), note: `of ${gaps.length} between pieces` },
     { label: "Made at", ...(paces.length > 0 ? { figure: `${quantile(paces, 0.5).toFixed(1)}×`, unit: "real time" } : { figure: "–" }), note: "median" },

@@ -12,6 +12,18 @@ const NAMES = {
   played: "Played",
 };
 
+/** What each stage is for. */
+const DUTIES = {
+  thinker: "writes the answer",
+  talker: "speaks it, in codes",
+  code2wav: "makes sound of the codes",
+};
+
+/** @param {string} name @returns {string} Empty for a stage that only its pipeline knows. */
+export function dutyOf(name) {
+  return DUTIES[name] ?? "";
+}
+
 /** The order of the parts; a stage that is not named here comes with the stages. */
 const ORDER = ["ear", "admission", "thinker", "talker", "", "code2wav", "server", "network", "buffered", "played"];
 

@@ -1,7 +1,7 @@
 /** What each stage does, and did for the last utterance. */
 
 import { make, milliseconds } from "../dom.js";
-import { nameOf } from "./stage-names.js";
+import { dutyOf, nameOf } from "./stage-names.js";
 
 /**
  * @param {HTMLTableElement} table
@@ -16,7 +16,7 @@ export function showStages(table, states, times) {
 
 function row(stage, state = "–", times) {
   const cells = times === undefined || times.steps === 0 ? new Array(6).fill("–") : figures(times);
-  const heading = make("th", { scope: "row" }, nameOf(stage));
+  const heading = make("th", { scope: "row" }, nameOf(stage), make("small", {}, dutyOf(stage)));
   return make("tr", {}, heading, ...[state, ...cells].map((cell) => make("td", {}, cell)));
 }
 

@@ -16,9 +16,9 @@ export class Timelines {
   show(utterances) {
     const shown = utterances.slice(0, SHOWN);
     this.#empty.hidden = shown.length > 0;
-    this.#legend.hidden = shown.length === 0;
     const names = new Set(shown.flatMap((utterance) => utterance.spans().map((span) => span.name)));
     this.#legend.replaceChildren(...inOrder(names).map((name) => make("li", { "data-span": name }, nameOf(name))));
+    this.#legend.hidden = names.size === 0;
     const longest = Math.max(1, ...shown.map(waitOf));
     this.#list.replaceChildren(...shown.map((utterance) => row(utterance, longest)));
   }
@@ -57,9 +57,10 @@ function describe(spans) {
 const OUTCOMES = { running: "speaking", finished: "heard", interrupted: "interrupted", failed: "failed" };
 
 function summary(utterance) {
-  const parts = [`first sound ${milliseconds(utterance.firstSoundMilliseconds)}`];
+  const parts = [];
+  if (utterance.firstSoundMilliseconds !== null) parts.push(`first sound ${milliseconds(utterance.firstSoundMilliseconds)}`);
   if (utterance.soundSeconds > 0) parts.push(`${utterance.soundSeconds.toFixed(1)} s ${OUTCOMES[utterance.outcome]}`);
   else parts.push(OUTCOMES[utterance.outcome]);
-  if (utterance.underruns > 0) parts.push(`${utterance.underruns} underruns`);
+  if (utterance.underruns > 0) parts.push(utterance.underruns === 1 ? "1 underrun" : `${utterance.underruns} underruns`);
   return parts.join(" · ");
 }

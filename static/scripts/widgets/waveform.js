@@ -110,8 +110,10 @@ export class Waveform {
   }
 }
 
-/** Loudness as the ear sees it: 50 dB from nothing to full. */
+/** The root mean square of very loud speech. */
+const LOUD = 0.35;
+
+/** Loudness grows with the 0.6th power of the pressure (Stevens, "The measurement of loudness", 1955). */
 function heightOf(level) {
-  if (level <= 0) return 0;
-  return Math.max(0, Math.min(1, 1 + (20 * Math.log10(level * 2.5)) / 42));
+  return Math.min(1, (Math.max(0, level) / LOUD) ** 0.6);
 }
