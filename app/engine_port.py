@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry
 
 from engine import (
     AbortReason,
+    AudioContent,
     AudioPayload,
     Chunk,
     EngineHealth,
@@ -44,6 +45,10 @@ class SpeechEngine(Protocol):
 
     def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[AudioPayload]]:
         """As `generate`, in the place of the session's older request, which ends before."""
+        ...
+
+    async def hear(self, sound: AudioContent) -> None:
+        """Encodes the beginning of a sound of which more is to come, where that delays nobody."""
         ...
 
     async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:

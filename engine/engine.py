@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
+from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
@@ -16,29 +17,28 @@ from prometheus_client import CollectorRegistry
 
 from engine.abort import AbortReason
 from engine.chunk import Chunk
-from engine.client_stream import ClientStream
 from engine.connector import InProcessConnector
 from engine.deploy_config import DeployConfig, load_deploy_config
 from engine.edge_check import check_largest_chunks
+from engine.encoding_ahead import EncodingAhead, EncodingJob
 from engine.environment import require_supported_vllm
-from engine.errors import EngineError, InvalidRequestError, StageError
 from engine.gauges import add_gauges
 from engine.host import Host
-from engine.input_forwarding import InputForwarder
-from engine.live_request import LiveRequest, Submission
 from engine.metrics import EngineMetrics
 from engine.orchestrator import Orchestrator
-from engine.pipeline_config import CLIENT, Models, PipelineConfig, load_pipeline
+from engine.pipeline_config import Models, PipelineConfig, load_pipeline
 from engine.processes import end_process_group
 from engine.request import (
+    AudioContent,
     EngineHealth,
     OmniRequest,
     PipelineDescription,
     StageStatus,
     TextReport,
 )
+from engine.request_runs import RequestRuns
 from engine.stage import ReplicaSlot, StageRuntime
-from engine.turns import Ticket, Turns
+from engine.turns import Turns
 from engine.warm_up import warm_up
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,6 @@ class AsyncOmniEngine:
         self._models = models
         self._host = host
         self._compiler: Popen[bytes] | None = None
-        self._loop = asyncio.get_running_loop()
         self._connector = InProcessConnector()
         self._metrics = EngineMetrics()
         self._runtimes = [
@@ -76,7 +75,14 @@ class AsyncOmniEngine:
             pipeline, models, self._runtimes, self._connector, self._metrics, time.monotonic
         )
         self._turns = Turns(deploy.admission)
-        self._input = InputForwarder(host, self._orchestrator, self._loop)
+        self._runs = RequestRuns(
+            pipeline, models, host, self._orchestrator, self._turns, self._metrics
+        )
+        hears = None if pipeline.hearing is None else pipeline.hearing.stage
+        self._ahead = EncodingAhead(
+            next((runtime for runtime in self._runtimes if runtime.name == hears), None),
+            self._metrics.encoded_ahead.inc,
+        )
         self._closed = False
         self.description: PipelineDescription = pipeline.describe(models)
         add_gauges(
@@ -85,6 +91,7 @@ class AsyncOmniEngine:
             self._connector,
             self._runtimes,
             self._orchestrator.live,
+            self._ahead,
         )
 
     @classmethod
@@ -116,6 +123,7 @@ class AsyncOmniEngine:
         config = load_pipeline(pipeline)
         names = [stage.name for stage in config.stages]
         deployment = load_deploy_config(deploy or config.deploy, names)
+        config.check_deployment(deployment)
         models = await asyncio.to_thread(config.resolve, model, cache_folder)
         host = Host(f"antiphon-{pipeline}")
         engine = cls(config, deployment, models, host)
@@ -125,7 +133,8 @@ class AsyncOmniEngine:
                 progress(f"Loading stage {runtime.name} of {pipeline}")
                 await asyncio.wrap_future(host.call(runtime.start))
             check_largest_chunks(config, engine._runtimes)
-            host.call(partial(host.adopt, engine._orchestrator)).result(CLOSE_SECONDS)
+            adopt = partial(host.adopt, engine._orchestrator, engine._ahead)
+            host.call(adopt).result(CLOSE_SECONDS)
             progress("Warming up: speaking a first sentence")
             await warm_up(engine.generate, config.routes, config.warm_up_text)
             if compile_ahead:
@@ -171,7 +180,7 @@ class AsyncOmniEngine:
             EngineOverloadedError: The waiting line is full.
             EngineClosedError: The engine is closing.
         """
-        return self._run(request, self._turns.enter)
+        return self._runs.run(request, self._turns.enter)
 
     def replace(self, request: OmniRequest) -> AsyncGenerator[Chunk[Any]]:
         """Runs a request in the place of its session's older one, if there is one.
@@ -189,113 +198,33 @@ class AsyncOmniEngine:
             EngineOverloadedError: There is no older request, and the waiting line is full.
             EngineClosedError: The engine is closing.
         """
-        return self._run(request, self._turns.replace, replacing=True)
+        return self._runs.run(request, self._turns.replace, replacing=True)
 
-    async def _run(
-        self,
-        request: OmniRequest,
-        enter: Callable[[OmniRequest], Ticket],
-        *,
-        replacing: bool = False,
-    ) -> AsyncGenerator[Chunk[Any]]:
-        request.times.arrived = time.monotonic()
-        self._check(request, replacing)
-        ticket = self._enter(request, enter)
-        live: LiveRequest | None = None
-        stream = ClientStream(self._loop, partial(self._host.post, _nothing))
+    async def hear(self, sound: AudioContent) -> None:
+        """Encodes the beginning of a sound of which more is to come, so that its answer is sooner.
+
+        What is certain of it already is encoded between the stages' steps, as far as that delays
+        nobody; a later request with the whole sound finds it in the encoder's bounded cache.
+        Returns when that is done. Whoever stops waiting wants no more of it.
+
+        Nothing happens where the pipeline does not hear.
+
+        Args:
+            sound: Everything so far, from the sound's beginning on.
+
+        Raises:
+            ValueError: It cannot be heard: its sample rate is wrong, or it is too long.
+        """
+        hearing = self._pipeline.hearing
+        if hearing is None or self._closed:
+            return
+        items = await asyncio.to_thread(hearing.beginning, self._models, sound)
+        job = EncodingJob(deque(items))
+        self._host.post(partial(self._ahead.add, job))
         try:
-            if replacing:
-                fence = partial(self._orchestrator.fence, str(request.session))
-                await asyncio.wrap_future(self._host.call(fence))
-            refusal = await self._wait(request, ticket)
-            if refusal is not None:
-                yield Chunk(request.request_id, 0, CLIENT, 0, None, final=True, error=refusal)
-                return
-            ticket.submitted = True
-            live = await self._submit(request, stream)
-            async for chunk in stream.chunks():
-                yield chunk
+            await asyncio.wrap_future(job.done)
         finally:
-            # Posted before the identifier is free, so that it cannot meet a later request.
-            ending = None
-            if live is not None and live.unfinished:
-                ending = self._host.call(self._canceller(request.request_id))
-            stream.release()
-            request.text.abandon()
-            self._turns.leave(request.request_id)
-            if ending is not None:
-                await asyncio.shield(asyncio.wrap_future(ending))
-
-    def _enter(self, request: OmniRequest, enter: Callable[[OmniRequest], Ticket]) -> Ticket:
-        try:
-            return enter(request)
-        except EngineError as refusal:
-            self._metrics.note_refusal(refusal.error.code)
-            raise
-
-    async def _wait(self, request: OmniRequest, ticket: Ticket) -> StageError | None:
-        refusal = await self._turns.wait(request, ticket)
-        times = request.times
-        now = time.monotonic()
-        if times.arrived is not None:
-            self._metrics.admission_wait.observe(now - times.arrived)
-        if refusal is None:
-            times.admitted = now
-        else:
-            times.ended, times.error = now, refusal.code
-            self._metrics.note_refusal(refusal.code)
-        return refusal
-
-    def _check(self, request: OmniRequest, replacing: bool) -> None:
-        if replacing and request.session is None:
-            raise InvalidRequestError(
-                "session", "session is None; only a request of a session replaces an older one."
-            )
-        self._pipeline.check_parameters(self._models, request.parameters)
-        routes = self._pipeline.routes
-        if request.route not in routes:
-            raise InvalidRequestError(
-                "route", f"There is no route {request.route!r}; this pipeline has {routes}."
-            )
-
-    async def _submit(self, request: OmniRequest, stream: ClientStream) -> LiveRequest:
-        started = request.times.arrived or time.monotonic()
-        submission = Submission(
-            request_id=request.request_id,
-            session=request.session,
-            route=request.route,
-            parameters=request.parameters,
-            started=started,
-            deadline_at=started + self._turns.deadline(request),
-            on_chunk=stream.notify,
-            on_text_consumed=partial(self._input.consumed, request.text),
-            times=request.times,
-        )
-        taken_in: list[LiveRequest] = []
-        submit = partial(self._orchestrator.submit, submission)
-        submitting = self._host.call(lambda: taken_in.append(submit()))
-        try:
-            await asyncio.wrap_future(submitting)
-        except asyncio.CancelledError:
-            # The engine may take it in yet; what was posted later runs later.
-            self._host.post(partial(self._discard, taken_in))
-            raise
-        (live,) = taken_in
-        stream.attach(live.client)
-        self._input.begin(request)
-        return live
-
-    def _discard(self, taken_in: list[LiveRequest]) -> None:
-        """Ends what was submitted for a caller that is gone."""
-        for live in taken_in:
-            self._canceller(live.request_id)()
-            for edge in live.client:
-                edge.release()
-
-    def _canceller(
-        self, request_id: str, reason: AbortReason = AbortReason.DISCONNECTED
-    ) -> Callable[[], None]:
-        return partial(self._orchestrator.cancel, request_id, reason, time.monotonic())
+            self._host.post(partial(self._ahead.withdraw, job))
 
     async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
         """Ends a request: when this returns, it is in no queue, batch or KV block; idempotent.
@@ -305,7 +234,7 @@ class AsyncOmniEngine:
             reason: Why; its reader is told the code that belongs to it.
         """
         self._turns.abort(request_id, reason)
-        await asyncio.wrap_future(self._host.call(self._canceller(request_id, reason)))
+        await asyncio.wrap_future(self._host.call(self._runs.canceller(request_id, reason)))
 
     async def end_session(self, session: str) -> None:
         """Ends a duplex session: its live request is cancelled, its epoch forgotten."""
@@ -329,7 +258,3 @@ class AsyncOmniEngine:
                 closing = asyncio.wrap_future(self._host.call(runtime.close))
                 await asyncio.wait_for(closing, CLOSE_SECONDS)
         await asyncio.to_thread(self._host.close, CLOSE_SECONDS)
-
-
-def _nothing() -> None:
-    """Posted to the engine thread only to wake it."""

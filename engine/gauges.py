@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from engine.connector import InProcessConnector
+from engine.encoding_ahead import EncodingAhead
 from engine.live_request import LiveRequest
 from engine.metrics import EngineMetrics
 from engine.stage import StageRuntime
@@ -17,6 +18,7 @@ def add_gauges(
     connector: InProcessConnector,
     runtimes: Sequence[StageRuntime],
     live: Mapping[str, LiveRequest],
+    ahead: EncodingAhead,
 ) -> None:
     """Adds the gauges; each reads its value when it is asked for, from any thread."""
     metrics.gauge("antiphon_requests_running", "Requests at work.", lambda: turns.running)
@@ -27,6 +29,11 @@ def add_gauges(
         "antiphon_credits_in_use",
         "What is in flight on all edges, in the edges' units.",
         lambda: sum(request.credits_in_use for request in list(live.values())),
+    )
+    metrics.gauge(
+        "antiphon_encodings_waiting",
+        "Windows of sound that are to be encoded before their turn has ended.",
+        lambda: ahead.waiting,
     )
     stages = {runtime.name: runtime for runtime in runtimes}
     metrics.stage_gauge(

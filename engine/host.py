@@ -12,8 +12,10 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from math import inf
 from typing import TypeVar
 
+from engine.encoding_ahead import EncodingAhead
 from engine.orchestrator import Orchestrator
 
 logger = logging.getLogger(__name__)
@@ -31,14 +33,21 @@ class Host:
         self._closing = False
         self._stopped = threading.Event()
         self._orchestrator: Orchestrator | None = None
+        self._ahead: EncodingAhead | None = None
 
     def start(self) -> None:
         """Starts the thread."""
         self._thread.start()
 
-    def adopt(self, orchestrator: Orchestrator) -> None:
-        """Gives the thread its work; call through `call`, on the thread itself."""
+    def adopt(self, orchestrator: Orchestrator, ahead: EncodingAhead) -> None:
+        """Gives the thread its work; call through `call`, on the thread itself.
+
+        Args:
+            orchestrator: Says which stage works next.
+            ahead: What may be done between steps.
+        """
         self._orchestrator = orchestrator
+        self._ahead = ahead
 
     @property
     def alive(self) -> bool:
@@ -92,6 +101,8 @@ class Host:
             try:
                 if self._orchestrator is not None:
                     self._orchestrator.close()
+                if self._ahead is not None:
+                    self._ahead.close()
             finally:
                 self._stopped.set()
                 # What was posted last is still run, so that nobody waits for it for ever.
@@ -102,15 +113,16 @@ class Host:
         self._drain()
         if self._closing:
             return
-        orchestrator = self._orchestrator
-        if orchestrator is None:
+        orchestrator, ahead = self._orchestrator, self._ahead
+        if orchestrator is None or ahead is None:
             self._inbox.get()()
             return
         orchestrator.pump()
         choice = orchestrator.choose()
+        encoded = ahead.step(inf if choice is None else choice.urgency)
         if choice is not None:
             orchestrator.execute(choice)
-        elif orchestrator.relieve():
+        elif encoded or orchestrator.relieve():
             return
         now = orchestrator.clock()
         deadline = orchestrator.next_deadline()

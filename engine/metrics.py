@@ -78,6 +78,11 @@ class EngineMetrics:
         self.restarts = Counter(
             "antiphon_stage_restarts", "Replicas that were replaced.", ["stage"], registry=registry
         )
+        self.encoded_ahead = Counter(
+            "antiphon_encodings_ahead",
+            "Windows of sound that were encoded before their turn had ended.",
+            registry=registry,
+        )
         self.first_audio = Histogram(
             "antiphon_time_to_first_audio_seconds",
             "From submission to the first audio of a request.",

@@ -216,6 +216,8 @@ class PipelineDescription:
         word_timings: Whether audio chunks carry word timings.
         routes: The ways that requests may take.
         hears: Whether the Thinker takes the user's sound itself, as `ChatMessage.sounds`.
+        sound_window: Where it hears: seconds of a sound that are encoded apart, so that a turn's
+            beginning may be encoded while it goes on; None: only whole sounds are.
     """
 
     name: str
@@ -225,6 +227,7 @@ class PipelineDescription:
     word_timings: bool
     routes: tuple[str, ...] = ("speech",)
     hears: bool = False
+    sound_window: float | None = None
 
 
 class StageStatus(StrEnum):

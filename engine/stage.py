@@ -129,18 +129,21 @@ class StageRuntime:
             slot.replica = self.build()
         self.status = StageStatus.READY
 
+    def least_busy(self) -> ReplicaSlot | None:
+        """The live replica with the fewest requests; None: none lives."""
+        live = [slot for slot in self.slots if slot.replica is not None]
+        return min(live, key=lambda slot: len(slot.requests), default=None)
+
     def place(self, request_id: str, parameters: SpeechParameters) -> None:
         """Opens a request on the live replica with the fewest requests.
 
         Raises:
             RuntimeError: No replica lives.
         """
-        live = [slot for slot in self.slots if slot.replica is not None]
-        if not live:
+        slot = self.least_busy()
+        if slot is None or slot.replica is None:
             raise RuntimeError(f"Stage {self.name!r} has no live replica.")
-        slot = min(live, key=lambda slot: len(slot.requests))
-        if slot.replica is not None:
-            slot.replica.add(request_id, parameters)
+        slot.replica.add(request_id, parameters)
         slot.requests.add(request_id)
         self._placed[request_id] = slot
 

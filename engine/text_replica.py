@@ -21,8 +21,10 @@ from vllm.v1.engine.detokenizer import IncrementalDetokenizer
 from engine.chunk import TextPayload, ToolCallPayload, UsagePayload
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.device import on_device
+from engine.encoder_cache import encode_ahead
+from engine.errors import InvalidRequestError
 from engine.hidden_states import HiddenStatesPayload, HiddenStateStore
-from engine.multimodal import feature_specs
+from engine.multimodal import MediaItem, feature_specs
 from engine.request import SpeechParameters
 from engine.text_request import (
     TextOutput,
@@ -70,15 +72,17 @@ class TextReplica:
         """Takes the prompt.
 
         Raises:
-            ValueError: There is one already, or it is longer than the model's context.
+            ValueError: There is one already.
+            InvalidRequestError: It is longer than the model's context.
         """
         request = self.requests[request_id]
         if request.prompt is not None:
             raise ValueError("A request has one prompt; a second one came.")
         if len(payload.token_ids) >= self.settings.max_steps:
-            raise ValueError(
-                f"The conversation has {len(payload.token_ids)} tokens; the model takes at most "
-                f"{self.settings.max_steps - 1}."
+            raise InvalidRequestError(
+                payload.parameter,
+                f"The input has {len(payload.token_ids)} tokens; the model takes at most "
+                f"{self.settings.max_steps - 1}. Make it shorter, or leave out what is oldest.",
             )
         request.prompt = payload
         request.token_ids.extend(payload.token_ids)
@@ -124,6 +128,11 @@ class TextReplica:
             self.core.post_step(executed)
         core_outputs = outputs[0].outputs if outputs and 0 in outputs else []
         return [made for output in core_outputs for made in self._convert(output)]
+
+    def encode(self, item: MediaItem) -> bool:
+        """Encodes an item of a coming prompt; False: it was known, or there is no room for it."""
+        with on_device(self.settings.device):
+            return encode_ahead(self.core, item)
 
     def _answer(self, request: TextRequest, prompt: TextPrompt) -> None:
         room = self.settings.max_steps - len(prompt.token_ids)

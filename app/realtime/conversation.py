@@ -38,16 +38,15 @@ class Conversation:
         last = self._items[-1] if self._items else None
         if not isinstance(last, Message) or last.role != "user":
             return None
-        unknown = any(
-            part.kind is PartKind.INPUT_AUDIO and part.text is None for part in last.parts
-        )
-        return last.id if unknown else None
+        return last.id if _unheard(last) else None
 
     def says_nothing_new(self, turn: str) -> bool:
         """Whether a turn held no words, and nothing before it waits for an answer."""
         item = self.find(turn)
         if not isinstance(item, Message) or item.text:
             return False
+        if item.sounds and _unheard(item):
+            return False  # a Thinker that hears need not wait for the words
         before = self._items[: self._items.index(item)]
         if not before:
             return True
@@ -150,3 +149,8 @@ class Conversation:
             message = "Only model output audio messages can be truncated"
             raise EventError(message, "unsupported_content_type", "item_id")
         item.sound.end = audio_end_ms * TICKS_PER_MILLISECOND
+
+
+def _unheard(message: Message) -> bool:
+    """Whether words of a message are not known yet, or never will be."""
+    return any(part.kind is PartKind.INPUT_AUDIO and part.text is None for part in message.parts)

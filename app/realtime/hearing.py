@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.audio.wire_formats import TICKS_PER_SECOND, WireFormat
+from app.ear import SAMPLE_RATE
 from app.ear.findings import (
     NO_HINTS,
     EarFinding,
@@ -17,21 +18,24 @@ from app.ear.findings import (
     NothingHeard,
     NotRecognized,
     Recognized,
+    SaidSoFar,
     TurnBegan,
     TurnEnded,
     prompt_of,
 )
 from app.ear.listener import Listener
 from app.ear.rules import EarSensitivity
+from app.engine_port import SpeechEngine
 from app.identifiers import new_identifier
 from app.realtime.failure import EventError
+from app.realtime.hearing_ahead import HearingAhead
 from app.realtime.inbox import EarFound, Told
 from app.realtime.items import Message, PartKind
 from app.realtime.machine_events import SoundDropped, SpeechStarted, SpeechStopped, TextSettled
 from app.realtime.session_config import SessionConfig
 from app.realtime.session_schema import SemanticDetection, ServerDetection, Transcription
 from app.settings import Settings
-from engine import AudioContent
+from engine import AudioContent, PipelineDescription
 
 if TYPE_CHECKING:
     from app.realtime.session import Session
@@ -45,6 +49,13 @@ def sensitivity_of(settings: Settings) -> EarSensitivity:
         interruption_threshold=settings.ear_interruption_threshold,
         pause_ms=settings.ear_pause_ms,
     )
+
+
+def stretch_of(pipeline: PipelineDescription, config: SessionConfig) -> int | None:
+    """Samples of a turn after which more of it can be encoded; None: it is not before its end."""
+    if not pipeline.hears or pipeline.sound_window is None or config.kind == "transcription":
+        return None
+    return round(pipeline.sound_window * SAMPLE_RATE)
 
 
 def hearing_rules(config: SessionConfig) -> HearingRules:
@@ -79,10 +90,15 @@ class Hearing:
     """A session's ear; the actor alone calls it."""
 
     def __init__(
-        self, listener: Listener | None, settings: Settings, tell: Callable[[Told], None]
+        self,
+        listener: Listener | None,
+        settings: Settings,
+        engine: SpeechEngine,
+        tell: Callable[[Told], None],
     ) -> None:
         """`listener` is None where nothing listens."""
         self._listener = listener
+        self._ahead = HearingAhead(engine)
         self._settings = settings
         self._tell = tell
         self._rules: HearingRules | None = None
@@ -118,6 +134,7 @@ class Hearing:
 
     def restart(self, hearing: int, start: int) -> None:
         """Forgets everything before a tick and any turn."""
+        self._ahead.stop()
         if self._listener is not None:
             self._listener.restart(hearing, start)
 
@@ -151,6 +168,9 @@ class Hearing:
                 session.step(SpeechStopped(finding.hearing, finding.end, response_id))
             case NothingHeard():
                 session.step(SoundDropped(finding.hearing, finding.before))
+            case SaidSoFar():
+                if finding.hearing == session.state.hearing:
+                    self._ahead.hear(finding.samples)
             case Guessed():
                 if session.state.turn is not None and session.state.rules.create_response:
                     session.responder.read_ahead(session.config, finding.text)
@@ -159,16 +179,18 @@ class Hearing:
             case Recognized() | NotRecognized():
                 self._settle(session, finding)
 
-    @staticmethod
-    def _keep(session: Session, finding: Heard) -> None:
-        """Keeps an item's sound, where the Thinker hears it itself."""
+    def _keep(self, session: Session, finding: Heard) -> None:
+        """Keeps an item's sound, where the Thinker hears it itself and need not wait for words."""
         item = session.stage.conversation.find(finding.item_id)
         if not session.services.engine.description.hears or not isinstance(item, Message):
             return
-        for part in item.parts:
-            if part.kind is PartKind.INPUT_AUDIO and part.said is None:
-                part.said = AudioContent(finding.samples)
-                break
+        self._ahead.stop()
+        spoken = [part for part in item.parts if part.kind is PartKind.INPUT_AUDIO]
+        silent = [part for part in spoken if part.said is None and part.text is None]
+        if silent:
+            silent[0].said = AudioContent(finding.samples)
+        if len(silent) <= 1:
+            session.step(TextSettled(finding.item_id))
 
     def _settle(self, session: Session, finding: Recognized | NotRecognized) -> None:
         """The words of an item are known, or never will be: tells the client and goes on."""
@@ -185,6 +207,9 @@ class Hearing:
         if session.config.transcription is not None:
             self._tell_client(session, finding)
         session.step(TextSettled(item_id))
+        nothing = session.responder.nothing_said(item_id)
+        if nothing is not None:
+            session.step(nothing)
 
     def _tell_client(self, session: Session, finding: Recognized | NotRecognized) -> None:
         kind = "conversation.item.input_audio_transcription"
@@ -204,6 +229,7 @@ class Hearing:
 
     async def close(self) -> None:
         """Stops listening."""
+        await self._ahead.join()
         if self._listener is not None:
             await self._listener.close()
 

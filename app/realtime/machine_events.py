@@ -88,9 +88,17 @@ class TextPending:
 
 @dataclass(frozen=True, slots=True)
 class TextSettled:
-    """What was said in an item is known, or never will be."""
+    """An item can be answered: its words or its sound are known, or never will be."""
 
     item_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NothingSaid:
+    """A response answers a turn without words; `begun` says whether anything of it was sent."""
+
+    response_id: str
+    begun: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,7 @@ Event = (
     | SoundDropped
     | TextPending
     | TextSettled
+    | NothingSaid
     | ResponseAsked
     | CancelAsked
     | WorkEnded

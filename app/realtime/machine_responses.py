@@ -7,6 +7,7 @@ from dataclasses import replace
 from app.realtime.machine_events import (
     CancelAsked,
     CloseResponse,
+    NothingSaid,
     OpenResponse,
     Origin,
     Outcome,
@@ -84,6 +85,18 @@ def cancel_asked(state: State, event: CancelAsked) -> State:
             )
         )
     return end_active(state.but(owed=None), Outcome.CANCELLED, Reason.CLIENT_CANCELLED)
+
+
+def nothing_said(state: State, event: NothingSaid) -> State:
+    """Ends the answer to a turn that turned out to have no words, if it is being made."""
+    active = state.active
+    if active is None or active.response_id != event.response_id:
+        return state
+    if active.phase is Phase.WAITING:
+        return state  # looked at again before it begins
+    if event.begun:
+        return end_active(state, Outcome.CANCELLED, Reason.TURN_DETECTED)
+    return end_active(state, Outcome.COMPLETED, None)
 
 
 def end_active(state: State, outcome: Outcome, reason: Reason | None) -> State:

@@ -45,7 +45,8 @@ class State:
         beside: Responses outside of the conversation that are being made.
         draining: The conversation's responses whose end was sent while the engine was still at
             work on them.
-        unheard: Items whose words are still being recognized.
+        unheard: Items that cannot be answered yet, since their words (where the Thinker hears:
+            their sound) are not known.
         owed: The answer to a turn that ended while another response was being made.
         appended: All sound that ever came, in ticks.
         taken: How much of it belongs to items or was dropped.

@@ -13,7 +13,7 @@ from app.audio.wire_formats import TICKS_PER_SECOND
 from app.identifiers import new_identifier
 from app.realtime.inbox import CallMade, SoundMade, TextMade, Told, WorkDone, WorkLeft
 from app.realtime.items import Message, Part, PartKind, as_messages, newest
-from app.realtime.machine_events import Outcome, Reason
+from app.realtime.machine_events import NothingSaid, Outcome, Reason
 from app.realtime.output import ResponseOutput
 from app.realtime.plan import ResponsePlan, chat_of
 from app.realtime.reading_ahead import ReadingAhead
@@ -127,6 +127,14 @@ class Responder:
         )
         response.task = asyncio.create_task(self._run(work, response.output.plan))
         response.task.add_done_callback(lambda task: self._left(response_id, task))
+
+    def nothing_said(self, turn: str) -> NothingSaid | None:
+        """If a turn's words are known and there are none: what that means for its answer."""
+        for response_id, response in self._responses.items():
+            live = response.output.plan.turn == turn and response.closed is None
+            if live and self._stage.conversation.says_nothing_new(turn):
+                return NothingSaid(response_id, begun=response.output.message is not None)
+        return None
 
     async def _run(self, work: ResponseWork, plan: ResponsePlan) -> None:
         route = SPOKEN_ROUTE if plan.spoken else WRITTEN_ROUTE

@@ -17,7 +17,7 @@ from app.realtime import commands, takeover
 from app.realtime.conversation import Conversation
 from app.realtime.effects import perform
 from app.realtime.failure import EventError
-from app.realtime.hearing import Hearing, sensitivity_of
+from app.realtime.hearing import Hearing, sensitivity_of, stretch_of
 from app.realtime.inbox import (
     CallMade,
     ClientErred,
@@ -94,7 +94,7 @@ class Session:
         self.responder = Responder(self.stage, services, tenant, self.tell)
         self.plans: dict[str, ResponsePlan] = {}
         self.timers = Timers(self.tell)
-        self.hearing = Hearing(self._listener(), settings, self.tell)
+        self.hearing = Hearing(self._listener(), settings, services.engine, self.tell)
         self._inbox: asyncio.Queue[Told] = asyncio.Queue()
         self._room = asyncio.Semaphore(MOST_CLIENT_EVENTS)
         self._closing: Closing | None = None
@@ -104,9 +104,11 @@ class Session:
     def _listener(self) -> Listener | None:
         if self.services.ear is None:
             return None
-        sensitivity = sensitivity_of(self.services.settings)
         listener = Listener(
-            self.services.ear, sensitivity, lambda finding: self.tell(EarFound(finding))
+            self.services.ear,
+            sensitivity_of(self.services.settings),
+            lambda finding: self.tell(EarFound(finding)),
+            stretch=stretch_of(self.services.engine.description, self.config),
         )
         listener.task.add_done_callback(self._listener_ended)
         return listener

@@ -17,6 +17,7 @@ from app.realtime.machine_events import (
     CommitAsked,
     Effect,
     Event,
+    NothingSaid,
     Outcome,
     Reason,
     Refuse,
@@ -46,6 +47,7 @@ from app.realtime.machine_responses import (
     end_active,
     follow_work,
     interrupt,
+    nothing_said,
     response_asked,
 )
 from app.realtime.machine_state import LiveTurn, State
@@ -83,6 +85,8 @@ def _follow(state: State, event: Event) -> State:
             return state.but(unheard=state.unheard | {event.item_id})
         case TextSettled():
             return state.but(unheard=state.unheard - {event.item_id})
+        case NothingSaid():
+            return nothing_said(state, event)
         case ResponseAsked():
             return response_asked(state, event)
         case CancelAsked():

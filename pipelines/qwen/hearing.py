@@ -1,13 +1,19 @@
-"""Sound as the Thinker's encoder reads it: the reference's own processor, one sound at a time.
+"""Sound as the Thinker's encoder reads it: the reference's own features, one sound at a time.
 
 Sounds are not padded to each other's lengths: the features of a sound, and with them what the
 encoder makes of it, are the same in every turn of a conversation.
+
+The encoder's attention stays within windows, and its positions count anew in each. So a sound is
+given to it window by window, each named by its features: equal windows are encoded once, and those
+of a turn's beginning may be encoded before the turn has ended.
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,9 +24,10 @@ from transformers import AutoProcessor, BatchFeature, Qwen2_5OmniProcessor, Qwen
 from vllm.model_executor.models.qwen2_5_omni_thinker import (
     create_qwen2_5_omni_thinker_field_factory,
 )
-from vllm.multimodal.inputs import MultiModalKwargsItem, MultiModalKwargsItems
+from vllm.multimodal.inputs import MultiModalFieldConfig, MultiModalKwargsItems
 
 from engine.errors import ConfigurationError
+from engine.multimodal import MediaItem
 from engine.request import AudioContent
 
 Processor = Qwen2_5OmniProcessor | Qwen3OmniMoeProcessor
@@ -28,33 +35,40 @@ Processor = Qwen2_5OmniProcessor | Qwen3OmniMoeProcessor
 SAMPLE_RATE = 16_000
 """What the encoder's features are made from."""
 
+CONTINUES = "sound_continues"
+"""Where an item's data says whether its window follows another one of the same sound."""
+
 
 @dataclass(frozen=True, slots=True)
-class HeardSound:
-    """A sound's features.
+class SoundEncoder:
+    """How a model's encoder takes sounds.
 
     Attributes:
-        tokens: How many embeddings the encoder makes of it.
-        identifier: The same for the same samples.
-        data: What the Thinker's `embed_multimodal` reads.
+        window: Mel frames within which its attention stays.
+        tokens: How many embeddings it makes of so many mel frames; of several whole windows as
+            many as of each for itself.
+        padded: Whether the processor pads sounds with silence to the longest that it takes, and
+            cuts off what is longer; such a sound is refused here.
     """
 
-    tokens: int
-    identifier: str
-    data: MultiModalKwargsItem
+    window: int
+    tokens: Callable[[int], int]
+    padded: bool
 
 
 class Hearing:
-    """Makes the encoder's features of sounds, and keeps them while the sounds live."""
+    """Makes the encoder's features of sounds, and keeps them while the sounds live.
 
-    def __init__(self, folder: Path, kind: type[Processor], *, cuts: bool) -> None:
+    Its methods may be called from any thread.
+    """
+
+    def __init__(self, folder: Path, kind: type[Processor], encoder: SoundEncoder) -> None:
         """Loads the processor of a checkpoint.
 
         Args:
             folder: The checkpoint's folder.
             kind: The model's own processor.
-            cuts: Whether the processor cuts off what is longer than its features; such a sound is
-                refused here.
+            encoder: How the model's encoder takes sounds.
 
         Raises:
             ConfigurationError: The checkpoint's processor is another model's.
@@ -66,27 +80,56 @@ class Hearing:
                 f"checkpoints have a {kind.__name__}."
             )
         self.processor: Processor = processor
-        self._longest = processor.feature_extractor.n_samples if cuts else None
+        self.encoder = encoder
+        extractor = processor.feature_extractor
+        self._longest = extractor.n_samples if encoder.padded else None
         self._fields = create_qwen2_5_omni_thinker_field_factory(
             processor.image_processor.merge_size
         )
-        self._heard: weakref.WeakKeyDictionary[AudioContent, HeardSound] = (
+        self._heard: weakref.WeakKeyDictionary[AudioContent, tuple[MediaItem, ...]] = (
             weakref.WeakKeyDictionary()
         )
+        self._lock = threading.Lock()
 
-    def hear(self, sound: AudioContent) -> HeardSound:
-        """A sound's features; made once for each sound.
+    def hear(self, sound: AudioContent) -> tuple[MediaItem, ...]:
+        """A sound's windows in order, each as if it stood first in a prompt; made once.
 
         Raises:
             ValueError: Its sample rate is not 16 kHz, or it is too short or too long to be heard.
         """
-        heard = self._heard.get(sound)
+        with self._lock:
+            heard = self._heard.get(sound)
         if heard is None:
-            heard = self._features(sound)
-            self._heard[sound] = heard
+            self._check(sound)
+            features = self.features(sound.samples)
+            heard = self._windows(features, features.shape[1])
+            with self._lock:
+                self._heard[sound] = heard
         return heard
 
-    def _features(self, sound: AudioContent) -> HeardSound:
+    def beginning(self, sound: AudioContent) -> tuple[MediaItem, ...]:
+        """The windows that are whole already, if this is only the beginning of a sound.
+
+        As long as nothing louder follows, these are the windows of the whole sound, bit by bit:
+        the features are cut off at 80 dB below the loudest of them.
+
+        One that is too long to be heard has none.
+
+        Raises:
+            ValueError: Its sample rate is not 16 kHz.
+        """
+        extractor = self.processor.feature_extractor
+        # A frame reaches half of its length beyond its middle.
+        known = max(0, len(sound.samples) - extractor.n_fft // 2) // extractor.hop_length + 1
+        whole = known // self.encoder.window * self.encoder.window
+        longest = self._longest is not None and len(sound.samples) > self._longest
+        if len(sound.samples) < extractor.n_fft or not whole or longest:
+            return ()
+        self._check(sound)
+        return self._windows(self.features(sound.samples), whole)
+
+    def _check(self, sound: AudioContent) -> None:
+        seconds = len(sound.samples) / max(1, sound.sample_rate)
         if sound.sample_rate != SAMPLE_RATE:
             raise ValueError(
                 f"The sound has {sound.sample_rate} samples a second; the Thinker hears "
@@ -96,27 +139,71 @@ class Hearing:
         if len(sound.samples) < shortest:
             raise ValueError(
                 f"The sound has {len(sound.samples)} samples; the Thinker hears at least "
-                f"{shortest}."
+                f"{shortest}: leave it out, or send more of it."
             )
         if self._longest is not None and len(sound.samples) > self._longest:
             raise ValueError(
-                f"The sound has {len(sound.samples)} samples; the Thinker hears at most "
-                f"{self._longest}."
+                f"The sound lasts {seconds:.1f} s; the Thinker hears at most "
+                f"{self._longest / SAMPLE_RATE:g} s at once: send it in parts."
             )
-        inputs = self.processor(
-            text=self.processor.audio_token, audio=[sound.samples], return_tensors="pt"
+
+    def features(self, samples: npt.NDArray[np.float32]) -> torch.Tensor:
+        """What the reference's processor makes of a sound alone, bit by bit.
+
+        Args:
+            samples: 16 kHz, shape [samples].
+
+        Returns:
+            The logarithmic mel spectrogram, float32, shape [mels, frames].
+        """
+        extractor = self.processor.feature_extractor
+        hop = extractor.hop_length
+        if self.encoder.padded:
+            # Silence beyond the last frame's reach changes nothing, and takes its time.
+            frames = -(-(len(samples) + extractor.n_fft) // hop)
+            padding = {
+                "padding": "max_length",
+                "max_length": min(frames * hop, extractor.n_samples),
+            }
+        else:
+            padding = {"padding": True, "truncation": False}
+        made = extractor(
+            [samples],
+            sampling_rate=SAMPLE_RATE,
+            return_attention_mask=True,
+            return_tensors="pt",
+            **padding,
         )
-        mask = inputs["feature_attention_mask"]
-        features = BatchFeature(
+        features: torch.Tensor = made["input_features"][0]
+        return features[:, made["attention_mask"][0].bool()]
+
+    def _windows(self, features: torch.Tensor, end: int) -> tuple[MediaItem, ...]:
+        starts = range(0, end, self.encoder.window)
+        stops = [min(start + self.encoder.window, end) for start in starts]
+        return tuple(
+            self._window(features[:, start:stop], continues=start > 0)
+            for start, stop in zip(starts, stops, strict=True)
+            # The end of a sound may be too short for an embedding.
+            if self.encoder.tokens(stop - start)
+        )
+
+    def _window(self, features: torch.Tensor, *, continues: bool) -> MediaItem:
+        features = features.contiguous()
+        frames = features.shape[1]
+        partial = frames < self.encoder.window
+        data = BatchFeature(
             {
-                "input_audio_features": inputs["input_features"][0][:, mask[0].bool()],
-                "audio_feature_lengths": mask.sum(-1),
-                "feature_attention_mask": torch.ones(1, int(mask.sum()), dtype=mask.dtype),
+                "input_audio_features": features,
+                "audio_feature_lengths": torch.tensor([frames]),
+                "feature_attention_mask": torch.ones(1, frames, dtype=torch.long),
+                CONTINUES: torch.tensor([continues and partial]),
             }
         )
-        (item,) = MultiModalKwargsItems.from_hf_inputs(features, self._fields(features))["audio"]
-        return HeardSound(int(inputs["input_ids"].shape[1]), _digest(sound.samples), item)
-
-
-def _digest(samples: npt.NDArray[np.float32]) -> str:
-    return hashlib.blake2b(samples.tobytes(), digest_size=16).hexdigest()
+        fields = {
+            **self._fields(data),
+            CONTINUES: MultiModalFieldConfig.batched("audio", keep_on_cpu=True),
+        }
+        (item,) = MultiModalKwargsItems.from_hf_inputs(data, fields)["audio"]
+        mark = b"continues" if continues and partial else b""
+        digest = hashlib.blake2b(features.numpy().tobytes(), digest_size=16, person=mark)
+        return MediaItem("audio", 0, self.encoder.tokens(frames), digest.hexdigest(), item)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from engine import Chat, ChatMessage, Tool
@@ -11,7 +12,7 @@ from engine.multimodal import MediaItem
 from engine.text_request import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
 from pipelines.control_tokens import encode_rendered
-from pipelines.qwen.hearing import HeardSound, Hearing
+from pipelines.qwen.hearing import Hearing
 
 MAXIMUM_TOKENS = 1024
 """Tokens of an answer, where the request names no limit; the reference's default."""
@@ -139,8 +140,10 @@ def rendered_message(message: ChatMessage) -> dict[str, object]:
     return {"role": message.role, "content": parts}
 
 
-def _expanded(token_ids: list[int], placeholder: int, sounds: list[HeardSound]) -> Prompt:
-    """Each placeholder as often as its sound has embeddings."""
+def _expanded(
+    token_ids: list[int], placeholder: int, sounds: list[tuple[MediaItem, ...]]
+) -> Prompt:
+    """Each placeholder as often as its sound's windows have embeddings."""
     if token_ids.count(placeholder) != len(sounds):
         raise ValueError(
             f"The conversation has {len(sounds)} sounds, but {token_ids.count(placeholder)} "
@@ -153,8 +156,7 @@ def _expanded(token_ids: list[int], placeholder: int, sounds: list[HeardSound]) 
         if token != placeholder:
             expanded.append(token)
             continue
-        sound = next(remaining)
-        item = MediaItem("audio", len(expanded), sound.tokens, sound.identifier, sound.data)
-        media.append(item)
-        expanded.extend([placeholder] * sound.tokens)
+        for window in next(remaining):
+            media.append(replace(window, offset=len(expanded)))
+            expanded.extend([placeholder] * window.length)
     return tuple(expanded), tuple(media)

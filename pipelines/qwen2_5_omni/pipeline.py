@@ -28,19 +28,21 @@ from engine.pipeline_config import (
 )
 from pipelines.costs import characters, one, samples
 from pipelines.qwen.files import checkpoint_folder, inspect_text
+from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config
+from pipelines.qwen2_5_omni.hearing import hearing_of, sound_window
+from pipelines.qwen2_5_omni.stages import (
+    build_denoiser,
+    build_talker,
+    build_thinker,
+    build_vocoder,
+)
 
 if TYPE_CHECKING:
     from engine.adapter import Adapter
-    from engine.deploy_config import StageDeployment
-    from engine.stage import Replica
-    from pipelines.qwen.hearing import Hearing
 
 FOLDER = Path(__file__).parent
 NAME = "qwen2_5_omni"
 SAMPLE_RATE = 24_000
-MOST_SOUNDS = 64
-"""Sounds in one conversation."""
-
 TEXT_CAPACITY = 4_000_000
 LARGEST_TEXT = 1_000_000
 """Characters of one piece of text, as clients may write them."""
@@ -71,7 +73,7 @@ def resolve(model: str | None, cache: Path) -> Models:
     Raises:
         ConfigurationError: None was named, or it is not one that this pipeline serves.
     """
-    from pipelines.qwen.weights import weight_files
+    from engine.weight_files import weight_files
     from pipelines.qwen2_5_omni.checkpoint import load_speakers
 
     folder = checkpoint_folder(NAME, model, cache)
@@ -94,8 +96,16 @@ def describe(models: Models) -> PipelineDescription:
         VoiceDescription(name, f"The checkpoint's speaker {name}.", "en")
         for name in _voices(folder)
     )
-    routes = ("speech", "chat", "chat_text")
-    return PipelineDescription(NAME, (NAME, folder.name), voices, SAMPLE_RATE, False, routes)
+    return PipelineDescription(
+        name=NAME,
+        models=(NAME, folder.name),
+        voices=voices,
+        sample_rate=SAMPLE_RATE,
+        word_timings=False,
+        routes=("speech", "chat", "chat_text"),
+        hears=True,
+        sound_window=sound_window(folder) / MEL_FRAMES_PER_SECOND,
+    )
 
 
 def check(parameters: SpeechParameters) -> None:
@@ -121,87 +131,6 @@ def check_models(models: Models, parameters: SpeechParameters) -> None:
         raise InvalidRequestError(
             "voice", f"There is no voice {parameters.voice!r}; there are: {', '.join(voices)}."
         )
-
-
-def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:
-    """One vLLM engine core with vLLM's own model of the Thinker.
-
-    Raises:
-        ConfigurationError: A weight of the checkpoint is missing, unknown or of another shape.
-    """
-    from vllm.tokenizers import get_tokenizer
-
-    from engine.core import CoreSettings
-    from engine.hidden_states import FINAL_LAYER
-    from engine.text_replica import TextReplica
-    from pipelines.qwen2_5_omni.checkpoint import check_weights
-    from pipelines.qwen2_5_omni.thinker import configure
-
-    check_weights(folder)
-    settings = CoreSettings.of(
-        folder,
-        deployment,
-        conditioned=False,
-        hidden_layer=FINAL_LAYER,
-        media={"audio": MOST_SOUNDS},
-        configure=configure,
-    )
-    return TextReplica(settings, get_tokenizer(str(folder)))
-
-
-def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
-    """One vLLM engine core with the Talker."""
-    from vllm import ModelRegistry
-
-    from engine.autoregressive import AutoregressiveReplica
-    from engine.core import CoreSettings
-    from pipelines.qwen2_5_omni.checkpoint import load_config
-    from pipelines.qwen2_5_omni.sampling import sampling_of
-    from pipelines.qwen2_5_omni.talker import ARCHITECTURE, Qwen25OmniTalker, configure
-
-    ModelRegistry.register_model(ARCHITECTURE, Qwen25OmniTalker)
-    pad = load_config(folder).talker_config.tts_codec_pad_token_id
-    settings = CoreSettings.of(folder, deployment, conditioned=True, configure=configure)
-    return AutoregressiveReplica(settings, sampling_of(pad))
-
-
-def build_denoiser(folder: Path, deployment: StageDeployment) -> Replica:
-    """One batched flow-matching transformer."""
-    from engine.device import require_torch_device
-    from engine.diffusion import DiffusionReplica
-    from pipelines.qwen2_5_omni.checkpoint import load_denoiser, load_speakers
-    from pipelines.qwen2_5_omni.denoiser import Denoiser
-    from pipelines.qwen2_5_omni.flow import FlowSettings
-    from pipelines.qwen2_5_omni.token2mel import Token2Mel
-
-    require_torch_device(deployment.device)
-    diffusion = deployment.diffusion
-    settings = FlowSettings() if diffusion.steps is None else FlowSettings(diffusion.steps + 1)
-    denoiser = Denoiser(load_denoiser(folder, deployment.device), settings)
-    compares = diffusion.cache is not None
-    module = Token2Mel(denoiser, load_speakers(folder), settings, compares=compares)
-    return DiffusionReplica.of(module, deployment)
-
-
-def build_vocoder(folder: Path, deployment: StageDeployment) -> Replica:
-    """One batched BigVGAN."""
-    from engine.device import require_torch_device
-    from engine.generation import GenerationReplica
-    from pipelines.qwen2_5_omni.checkpoint import load_vocoder
-    from pipelines.qwen2_5_omni.vocoder import Vocoder
-
-    require_torch_device(deployment.device)
-    return GenerationReplica.of(Vocoder(load_vocoder(folder, deployment.device)), deployment)
-
-
-@functools.cache
-def hearing_of(folder: Path) -> Hearing:
-    """What hears for a checkpoint, loaded once."""
-    from transformers import Qwen2_5OmniProcessor
-
-    from pipelines.qwen.hearing import Hearing
-
-    return Hearing(folder, Qwen2_5OmniProcessor, cuts=True)
 
 
 def chat_to_prompt(models: Models, parameters: SpeechParameters, *, speaks: bool) -> Adapter:
@@ -312,4 +241,5 @@ PIPELINE = PipelineConfig(
     inspect=inspect_text,
     warm_up_text="Hello there.",
     deploy=FOLDER / "deploy.yaml",
+    hearing=hearing_config(hearing_of),
 )

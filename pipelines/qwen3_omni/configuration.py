@@ -48,11 +48,15 @@ class Checkpoint:
         tokens: Tokens between the Thinker and the Talker.
         speakers: The codec token of each voice, in the checkpoint's order.
         accept_hidden_layer: The Thinker's layer whose states the Talker reads.
+        sound_piece: Mel frames that the audio encoder's convolutions take at a time.
+        sound_window: Mel frames within which its attention stays.
     """
 
     tokens: TalkerTokens
     speakers: Mapping[str, int]
     accept_hidden_layer: int
+    sound_piece: int
+    sound_window: int
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
@@ -97,4 +101,13 @@ def _checkpoint(config: dict[str, Any]) -> Checkpoint:
         codec_begin=talker["codec_bos_id"],
         thinker_hidden=talker["thinker_hidden_size"],
     )
-    return Checkpoint(tokens, dict(talker["speaker_id"]), talker["accept_hidden_layer"])
+    encoder = thinker["audio_config"]
+    # Where they are left out, what transformers takes.
+    piece = 2 * encoder.get("n_window", 50)
+    return Checkpoint(
+        tokens=tokens,
+        speakers=dict(talker["speaker_id"]),
+        accept_hidden_layer=talker["accept_hidden_layer"],
+        sound_piece=piece,
+        sound_window=encoder.get("n_window_infer", 800) // piece * piece,
+    )

@@ -31,13 +31,14 @@ from engine.pipeline_config import (
 )
 from pipelines.costs import characters, one, samples
 from pipelines.qwen.files import checkpoint_folder, inspect_text
+from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config
 from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
+from pipelines.qwen3_omni.hearing import hearing_of
 
 if TYPE_CHECKING:
     from engine.adapter import Adapter
     from engine.deploy_config import StageDeployment
     from engine.stage import Replica
-    from pipelines.qwen.hearing import Hearing
 
 FOLDER = Path(__file__).parent
 NAME = "qwen3_omni"
@@ -86,8 +87,16 @@ def describe(models: Models) -> PipelineDescription:
         VoiceDescription(name, f"The voice {name.capitalize()} of the checkpoint.", "mul")
         for name in checkpoint_of(folder).speakers
     )
-    names, routes = (NAME, folder.name), ("chat", "chat_text")
-    return PipelineDescription(NAME, names, voices, SAMPLE_RATE, False, routes, hears=True)
+    return PipelineDescription(
+        name=NAME,
+        models=(NAME, folder.name),
+        voices=voices,
+        sample_rate=SAMPLE_RATE,
+        word_timings=False,
+        routes=("chat", "chat_text"),
+        hears=True,
+        sound_window=checkpoint_of(folder).sound_window / MEL_FRAMES_PER_SECOND,
+    )
 
 
 def check(parameters: SpeechParameters) -> None:
@@ -146,6 +155,7 @@ def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:
         conditioned=False,
         hidden_layer=checkpoint_of(folder).accept_hidden_layer,
         media={"audio": MOST_SOUNDS},
+        weights=("thinker.",),
         configure=configure,
     )
     return TextReplica(settings, get_tokenizer(str(folder)))
@@ -162,12 +172,18 @@ def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
     from engine.autoregressive import AutoregressiveReplica
     from engine.core import CoreSettings
     from pipelines.qwen3_omni.sampling import sampling_of
-    from pipelines.qwen3_omni.talker import ARCHITECTURE, Qwen3OmniTalker, configure
+    from pipelines.qwen3_omni.talker import ARCHITECTURE, WEIGHTS, Qwen3OmniTalker, configure
     from pipelines.qwen3_omni.weights import check_weights
 
-    check_weights(folder, "talker.")
+    found = check_weights(folder, "talker.")
     ModelRegistry.register_model(ARCHITECTURE, Qwen3OmniTalker)
-    settings = CoreSettings.of(folder, deployment, conditioned=True, configure=configure)
+    settings = CoreSettings.of(
+        folder,
+        deployment,
+        conditioned=True,
+        weights=WEIGHTS,
+        configure=functools.partial(configure, quantised=found.quantised),
+    )
     return AutoregressiveReplica(settings, sampling_of)
 
 
@@ -189,16 +205,6 @@ def build_code2wav(folder: Path, deployment: StageDeployment) -> Replica:
     dtype = dtypes[resolve_dtype(deployment.dtype, deployment.device)]
     module = Qwen3OmniCode2Wav.load(folder, dtype, torch.device(deployment.device))
     return GenerationReplica.of(module, deployment)
-
-
-@functools.cache
-def hearing_of(folder: Path) -> Hearing:
-    """What hears for a checkpoint, loaded once."""
-    from transformers import Qwen3OmniMoeProcessor
-
-    from pipelines.qwen.hearing import Hearing
-
-    return Hearing(folder, Qwen3OmniMoeProcessor, cuts=False)
 
 
 def chat_to_prompt(models: Models, parameters: SpeechParameters) -> Adapter:
@@ -281,4 +287,5 @@ PIPELINE = PipelineConfig(
     inspect=inspect_text,
     warm_up_text="Hello there.",
     deploy=FOLDER / "deploy.yaml",
+    hearing=hearing_config(hearing_of),
 )

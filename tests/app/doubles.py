@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from engine import (
     AbortReason,
+    AudioContent,
     AudioPayload,
     Chunk,
     EngineHealth,
@@ -78,6 +79,9 @@ class HummingEngine:
     def health(self) -> EngineHealth:
         status = StageStatus.READY if self.healthy else StageStatus.FAILED
         return EngineHealth(self.healthy, {"hum": status}, len(self.live), 0)
+
+    async def hear(self, sound: AudioContent) -> None:
+        raise AssertionError("This pipeline does not hear.")
 
     async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
         self.live.discard(request_id)

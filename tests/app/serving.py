@@ -33,14 +33,19 @@ class Serving:
 
 
 @contextmanager
-def serving(engine: HummingEngine | None = None, **overrides: object) -> Generator[Serving]:
-    """Serves the humming engine until the block ends."""
+def serving(
+    engine: HummingEngine | None = None,
+    *,
+    factory: EngineFactory | None = None,
+    **overrides: object,
+) -> Generator[Serving]:
+    """Serves the humming engine, or what a factory makes on the server's loop, for a block."""
     humming = engine or HummingEngine()
 
     async def start(_progress: Callable[[str], None]) -> HummingEngine:
         return humming
 
-    factory: EngineFactory = start
+    factory = factory or start
     settings = Settings.model_validate(
         {
             "port": 0,
@@ -58,7 +63,7 @@ def serving(engine: HummingEngine | None = None, **overrides: object) -> Generat
     base_url = address_of(listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    assert settled.wait(10)
+    assert settled.wait(10 if factory is start else 120)
     try:
         yield Serving(base_url, server, lifecycle, humming)
     finally:

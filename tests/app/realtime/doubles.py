@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry
 
 from engine import (
     AbortReason,
+    AudioContent,
     AudioPayload,
     Chat,
     Chunk,
@@ -60,6 +61,8 @@ class RoteEngine:
     description: PipelineDescription = DESCRIPTION
     registry: CollectorRegistry = field(default_factory=CollectorRegistry)
     requests: list[OmniRequest] = field(default_factory=list)
+    heard: list[AudioContent] = field(default_factory=list)
+    """Beginnings of sounds."""
     live: set[str] = field(default_factory=set)
     most_live: int = 0
     words_made: int = 0
@@ -78,6 +81,10 @@ class RoteEngine:
 
     def health(self) -> EngineHealth:
         return EngineHealth(True, {"rote": StageStatus.READY}, len(self.live), 0)
+
+    async def hear(self, sound: AudioContent) -> None:
+        self.heard.append(sound)
+        await asyncio.sleep(self.pace)
 
     async def abort(self, request_id: str, reason: AbortReason = AbortReason.ASKED) -> None:
         self.live.discard(request_id)

@@ -6,12 +6,13 @@ import asyncio
 import json
 from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
 from app.audio.worker import CodecPool
-from app.ear.findings import TurnBegan, TurnEnded
+from app.ear.findings import SaidSoFar, TurnBegan, TurnEnded
 from app.realtime.client_events import parse_client_event
 from app.realtime.failure import EventError
 from app.realtime.inbox import (
@@ -63,6 +64,7 @@ EVENTS: list[dict[str, Any]] = [
     {"type": "nonsense"},
     {"type": "the user begins to speak"},
     {"type": "the user begins to speak"},
+    {"type": "the user goes on speaking"},
     {"type": "the user has finished"},
     {"type": "the user has finished"},
     {"type": "truncate the answer"},
@@ -114,6 +116,9 @@ class Walk:
         hearing, now = self.session.state.hearing, self.session.state.appended
         if event["type"] == "the user begins to speak":
             self.session.tell(EarFound(TurnBegan(hearing, now, 0.0)))
+            return
+        if event["type"] == "the user goes on speaking":
+            self.session.tell(EarFound(SaidSoFar(hearing, np.zeros(16_000, np.float32))))
             return
         if event["type"] == "the user has finished":
             self.session.tell(EarFound(TurnEnded(hearing, now)))

@@ -17,6 +17,7 @@ from app.realtime.machine_events import (
     CommitAsked,
     Effect,
     Event,
+    NothingSaid,
     OpenResponse,
     Outcome,
     Refuse,
@@ -58,6 +59,7 @@ ACTIONS = st.sampled_from(
         "cancel named",
         "settle",
         "settle",
+        "nothing said",
         "end",
         "end",
         "join",
@@ -177,6 +179,8 @@ class World:
                 self.tell(RulesChanged(RULES[number % len(RULES)]))
             case "silence":
                 self.tell(SilenceElapsed(self.name("item"), self.name("resp")))
+            case "nothing said":
+                self.nothing_said(number)
             case "drop":
                 self.tell(SoundDropped(self.state.hearing, number * 50))
             case _:
@@ -202,6 +206,23 @@ class World:
         elif not any(r in self.in_conversation for r in live):
             assert isinstance(effects[0], Refuse)
             assert effects[0].code == "response_cancel_not_active"
+
+    def nothing_said(self, number: int) -> None:
+        """The turn of some response, perhaps one that is over, had no words."""
+        if not self.opened:
+            return
+        response = self.opened[number % len(self.opened)]
+        running = self.state.active and self.state.active.phase is Phase.RUNNING
+        concerned = running and self.state.active.response_id == response
+        effects = self.tell(NothingSaid(response, begun=number % 2 == 0))
+        closed = [e for e in effects if isinstance(e, CloseResponse)]
+        if not concerned:
+            assert closed == []
+            return
+        (close,) = closed
+        outcome = Outcome.CANCELLED if number % 2 == 0 else Outcome.COMPLETED
+        assert (close.response_id, close.outcome) == (response, outcome)
+        assert StopWork(response) in effects
 
     def act_engine(self, action: str, number: int) -> None:
         if action == "settle" and self.unheard:
