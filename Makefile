@@ -1,7 +1,8 @@
 # Antiphon: `make serve` runs it, `make test` tests it, `make help` lists the rest.
 #
 # Settings, on the command line: PYTHON=python3.12, EXTRA=cuda, HOST=0.0.0.0, PORT=9000,
-# PIPELINE=lark (the voice alone), ARGUMENTS="--log-level debug" (handed to `antiphon serve`), TESTS=tests/app (handed to pytest).
+# PIPELINE=lark (the voice alone), ARGUMENTS="--model DIR" (handed to `antiphon serve`), TESTS=tests/app
+# (handed to pytest).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c

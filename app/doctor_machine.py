@@ -14,12 +14,10 @@ from pathlib import Path
 
 import av.codec
 
+from app.audio.codec import CODECS
 from app.doctor_finding import Finding, Severity, fine
 
 OLDEST_PYTHON = (3, 11)
-
-ENCODERS = {"mp3": "libmp3lame", "opus": "libopus", "aac": "aac", "flac": "flac"}
-"""FFmpeg's encoders by response format; wav and pcm need none."""
 
 NEEDED_GIBIBYTES = 3.0
 """What the server and the embedded voice take, with room to breathe."""
@@ -107,7 +105,7 @@ def check_compiler() -> Finding:
 
 def check_encoders() -> Finding:
     """Whether the FFmpeg inside PyAV can write every response format."""
-    missing = [name for name, codec in ENCODERS.items() if not _can_encode(codec)]
+    missing = [name for name, codec in CODECS.items() if not _can_encode(codec.encoder)]
     if missing:
         return Finding(
             "audio formats",
@@ -115,7 +113,7 @@ def check_encoders() -> Finding:
             f"PyAV cannot encode {', '.join(missing)}.",
             "Install PyAV's own wheel, which brings all: pip install --force-reinstall av",
         )
-    return fine("audio formats", f"{', '.join(ENCODERS)}, wav and pcm")
+    return fine("audio formats", f"{', '.join(CODECS)}, wav and pcm")
 
 
 def check_cache(folder: Path) -> Finding:

@@ -23,7 +23,6 @@ _STATUS_OF_CODE = {
 _TYPE_OF_STATUS = {
     HTTPStatus.UNAUTHORIZED: "authentication_error",
     HTTPStatus.FORBIDDEN: "permission_error",
-    HTTPStatus.TOO_MANY_REQUESTS: "rate_limit_error",
 }
 
 SHUTDOWN_RETRY_SECONDS = 5.0

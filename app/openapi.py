@@ -57,6 +57,20 @@ ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
     503: _error("The server is starting, full or shutting down.", Retry_After=_RETRY_AFTER),
 }
 
+REQUEST_RESPONSES: dict[int | str, dict[str, Any]] = {
+    400: _error("A field of the request has a wrong value; `param` names it."),
+    **ERROR_RESPONSES,
+    413: _error("The body is too large."),
+}
+"""What a request with a body may get."""
+
+WORK_RESPONSES: dict[int | str, dict[str, Any]] = {
+    **REQUEST_RESPONSES,
+    500: _error("The server or a stage of it failed before anything was sent."),
+    504: _error("The request's deadline passed before anything was sent."),
+}
+"""What a request that the engine works for may get."""
+
 TIMELINE_RESPONSES: dict[int | str, dict[str, Any]] = {
     401: ERROR_RESPONSES[401],
     404: _error("The request is not among the last ones that were made with this key."),
@@ -107,11 +121,7 @@ SPEECH_RESPONSES: dict[int | str, dict[str, Any]] = {
             },
         },
     },
-    400: _error("A field of the request has a wrong value; `param` names it."),
-    **ERROR_RESPONSES,
-    413: _error("The body is too large."),
-    500: _error("The server or a stage of it failed before there was audio."),
-    504: _error("The request's deadline passed before there was audio."),
+    **WORK_RESPONSES,
 }
 
 SPEECH_BODY: dict[str, Any] = {

@@ -31,8 +31,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-DESCRIPTION = "Make torchvision and torchaudio importable beside a CPU build of torch."
-
 CUDA_LIBRARIES = (b"libcudart", b"libtorch_cuda", b"libc10_cuda", b"libnvrtc")
 """Names of which at least one is in the dynamic section of every library linked to CUDA."""
 

@@ -127,6 +127,8 @@ class Projection:
                 self._turns[event["item_id"]][1] = event["audio_end_ms"]
             case "conversation.item.input_audio_transcription.completed":
                 return self._heard(event)
+            case "conversation.item.input_audio_transcription.failed":
+                self._turns.pop(event["item_id"], None)
             case "response.done" if event["response"]["status"] == "failed":
                 details = event["response"]["status_details"]["error"]
                 return [error_of(details)]

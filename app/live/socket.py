@@ -88,11 +88,11 @@ class LiveSocket:
 
     async def _end(self, closing: Closing | None) -> None:
         """Says goodbye where the server ends the session."""
-        reason = "expired" if closing is not None and "expired" in closing.reason else "content"
-        if reason == "expired":
-            await self._send(self._projection.closed(self._wire(), reason, None))
-        if closing is not None:
-            await self._websocket.close(closing.code, closing.reason)
+        if closing is None:
+            return
+        if "expired" in closing.reason:
+            await self._send(self._projection.closed(self._wire(), "expired", None))
+        await self._websocket.close(closing.code, closing.reason)
 
     async def _read(self) -> None:
         while True:

@@ -21,7 +21,7 @@ from app.chat.schema import ChatRequest, parse_chat_request
 from app.disconnect import unless_disconnected
 from app.errors import ApiError, from_engine_error
 from app.event_stream import Event, EventStreamResponse, PacedJSONResponse, server_sent_event
-from app.openapi import ERROR_RESPONSES
+from app.openapi import WORK_RESPONSES
 from app.pace import ClientPace
 from app.request_context import context_of
 from app.state import AppState, state_of
@@ -35,7 +35,7 @@ router = APIRouter(tags=["chat"])
     "/v1/chat/completions",
     summary="Answer a conversation in text and speech",
     response_class=Response,
-    responses=ERROR_RESPONSES,
+    responses=WORK_RESPONSES,
     openapi_extra={
         "requestBody": {
             "required": True,

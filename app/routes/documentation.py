@@ -49,7 +49,7 @@ be used again afterwards.
 
 
 @router.get("/docs", include_in_schema=False)
-async def documentation() -> HTMLResponse:
-    """The page; it reads /openapi.json."""
+def documentation() -> HTMLResponse:
+    """The page, which reads /openapi.json; on a thread of the framework, since it reads a file."""
     page = files("app.routes").joinpath("documentation.html").read_text(encoding="utf-8")
     return HTMLResponse(page)

@@ -48,11 +48,12 @@ async def ready(response: Response, state: Annotated[AppState, Depends(state_of)
     lifecycle = state.lifecycle
     engine = lifecycle.peek()
     engine_health = engine.health() if engine is not None else None
-    if not lifecycle.ready:
+    serves = lifecycle.ready
+    if not serves:
         response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
         response.headers["Retry-After"] = str(int(START_RETRY_SECONDS))
     return Readiness(
-        ready=lifecycle.ready,
+        ready=serves,
         status=lifecycle.state,
         step=lifecycle.step,
         stages=dict(engine_health.stages) if engine_health else {},

@@ -22,6 +22,7 @@ from app.auth import (
 from app.body import read_body
 from app.errors import ApiError, invalid
 from app.identifiers import new_identifier
+from app.openapi import REQUEST_RESPONSES
 from app.realtime.client_secrets import ClientSecret
 from app.realtime.failure import EventError, explain
 from app.realtime.inbox import SocketOpened
@@ -171,7 +172,11 @@ class _SecretRequest(Wire):
     session: SessionPatch = Field(default_factory=SessionPatch)
 
 
-@router.post("/v1/realtime/client_secrets", summary="Make a short-lived key for a browser")
+@router.post(
+    "/v1/realtime/client_secrets",
+    summary="Make a short-lived key for a browser",
+    responses=REQUEST_RESPONSES,
+)
 async def create_client_secret(
     request: Request,
     tenant: Annotated[str, Depends(authorize_request)],

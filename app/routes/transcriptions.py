@@ -17,7 +17,7 @@ from app.disconnect import unless_disconnected
 from app.ear import SAMPLE_RATE
 from app.errors import ApiError, invalid, retry_later
 from app.event_stream import Event, EventStreamResponse, server_sent_event
-from app.openapi import ERROR_RESPONSES
+from app.openapi import REQUEST_RESPONSES
 from app.pace import ClientPace
 from app.state import AppState, state_of
 from app.transcriptions import (
@@ -83,7 +83,7 @@ async def _place(state: Annotated[AppState, Depends(state_of)]) -> AsyncGenerato
     "/v1/audio/transcriptions",
     summary="Transcribe a recording",
     response_class=Response,
-    responses=ERROR_RESPONSES,
+    responses=REQUEST_RESPONSES,
     dependencies=[Depends(authorize_request), Depends(_place, scope="request")],
     openapi_extra={"requestBody": _BODY},
 )

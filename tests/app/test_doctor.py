@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from app import doctor, doctor_libraries, doctor_machine
+from app.audio.codec import CODECS
+from app.audio.formats import AudioFormat
 from app.cli import cli
 from app.commands import doctor as command
 from app.doctor_finding import Finding, Severity, fine
@@ -160,7 +163,8 @@ def test_every_response_format_can_be_encoded() -> None:
 
 
 def test_an_encoder_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(doctor_machine.ENCODERS, "mp3", "no-such-encoder")
+    mp3 = replace(CODECS[AudioFormat.MP3], encoder="no-such-encoder")
+    monkeypatch.setitem(CODECS, AudioFormat.MP3, mp3)
     finding = doctor_machine.check_encoders()
     assert finding.severity is Severity.WRONG
     assert "mp3" in finding.message

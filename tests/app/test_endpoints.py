@@ -106,6 +106,9 @@ def test_documentation_tells_the_truth(client: httpx.Client) -> None:
     assert {"audio/mpeg", "audio/ogg", "audio/pcm", "text/event-stream"} <= set(content)
     assert {"400", "401", "404", "413", "500", "503", "504"} <= set(speech["responses"])
     assert "422" not in str(document["paths"])
+    posts = [methods["post"] for methods in document["paths"].values() if "post" in methods]
+    assert len(posts) == 4
+    assert all({"400", "401", "404", "413", "503"} <= set(post["responses"]) for post in posts)
     reference = speech["requestBody"]["content"]["application/json"]["schema"]["$ref"]
     schema = document["components"]["schemas"][reference.rsplit("/", 1)[1]]
     assert schema["required"] == ["model", "input", "voice"]
