@@ -281,7 +281,7 @@ def test_sound_is_sent_while_the_rest_is_being_made(stream_format: str) -> None:
 
 
 def test_health_answers_while_many_streams_are_encoded() -> None:
-    async def measure(base_url: str) -> float:
+    async def measure(base_url: str) -> tuple[float, float]:
         async with httpx.AsyncClient(base_url=base_url, timeout=60) as client:
 
             async def speak() -> None:
@@ -289,13 +289,15 @@ def test_health_answers_while_many_streams_are_encoded() -> None:
                 assert (await client.post("/v1/audio/speech", json=body)).status_code == 200
 
             streams = [asyncio.create_task(speak()) for _ in range(8)]
-            worst = 0.0
+            started, worst = time.monotonic(), 0.0
             while not all(stream.done() for stream in streams):
                 began = time.monotonic()
                 assert (await client.get("/health")).status_code == 200
                 worst = max(worst, time.monotonic() - began)
+            whole = time.monotonic() - started
             await asyncio.gather(*streams)
-            return worst
+            return worst, whole
 
     with serving() as running:
-        assert asyncio.run(measure(running.base_url)) < 2.0
+        worst, whole = asyncio.run(measure(running.base_url))
+    assert worst < whole / 2
