@@ -27,6 +27,9 @@ from engine import OmniRequest, TextInput
 
 logger = logging.getLogger(__name__)
 
+MOST_FLUSHES = 1000
+"""Flushes of one context that may wait for their sound."""
+
 
 class ContextState(StrEnum):
     """Where a context is in its life."""
@@ -112,6 +115,8 @@ class SpeechContext:
             ApiError: The context takes no more text, or it would be too long.
         """
         self._check_open()
+        if not text:
+            return
         limit = self._app.settings.websocket_context_characters
         if self._length + len(text) > limit:
             message = f"A context may hold {limit} characters; open another one for the rest."
@@ -127,9 +132,12 @@ class SpeechContext:
         """Has everything so far spoken to its end.
 
         Raises:
-            ApiError: The context takes no more text.
+            ApiError: The context takes no more text, or no more flushes for now.
         """
         self._check_open()
+        if self._flushes.waiting >= MOST_FLUSHES:
+            message = f"{MOST_FLUSHES} flushes of this context wait for their sound already."
+            raise invalid("context_id", message, "too_many_flushes")
         self._text.flush()
         self._flushes.add_flush(client_event_id)
         self._tell_flushed(self._flushes.advance((), self._stream.seconds))

@@ -40,6 +40,11 @@ class FlushTracker:
         self._heard_characters = 0
         self._begun_characters = -1
 
+    @property
+    def waiting(self) -> int:
+        """How many flushes are not over yet."""
+        return len(self._waiting)
+
     def add_text(self, text: str) -> None:
         """Notes text that was appended."""
         for position in range(len(text) - 1, -1, -1):

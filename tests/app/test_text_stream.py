@@ -16,6 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
+from app.text_stream.context import MOST_FLUSHES
 from tests.app.doubles import WORD_SAMPLES, HummingEngine
 from tests.app.serving import Serving, serving
 from tests.watching import metric, until
@@ -249,6 +250,16 @@ def test_text_after_the_end_of_text_is_refused(talk: Talk) -> None:
     error = talk.until("error")["error"]
     assert (error["code"], error["event_id"]) == ("context_not_active", "late")
     talk.until("context.done")
+
+
+def test_flushes_that_wait_are_limited() -> None:
+    with serving(HummingEngine(pace=1)) as running, _talk(running) as talk:
+        talk.send("context.create", context_id="a")
+        talk.send("text.append", context_id="a", text="One two three ")
+        for _ in range(MOST_FLUSHES + 1):
+            talk.send("text.flush", context_id="a")
+        error = talk.until("error")["error"]
+        assert (error["code"], error["param"]) == ("too_many_flushes", "context_id")
 
 
 def test_contexts_and_their_text_are_limited() -> None:
