@@ -25,6 +25,7 @@ from pipelines.lark.text.context import NOWHERE, Around, Rule
 from pipelines.lark.text.dates import DATE_RULES, date
 from pipelines.lark.text.formulas import comparison, power
 from pipelines.lark.text.tables import (
+    BEFORE_LABEL,
     BEFORE_NUMBER,
     CODE_WORDS,
     CURRENCIES,
@@ -124,7 +125,7 @@ def _fraction(match: re.Match[str], around: Around) -> str | None:
 
 def _scaled(match: re.Match[str], around: Around) -> str | None:
     # "Apt. 4B", not four billion apartments.
-    if around.before in BEFORE_NUMBER:
+    if around.before in BEFORE_NUMBER or around.before.lower() in BEFORE_LABEL:
         return None
     return f"{number(match['number'])} {SCALES[match['scale']]}"
 

@@ -65,6 +65,10 @@ DOLLARS = {"US$": "US dollars", "C$": "Canadian dollars", "CA$": "Canadian dolla
            "R$": "Brazilian reais"}  # fmt: skip
 CODE_WORDS = frozenset(("zip", "code", "postcode", "pin", "passcode"))
 """Words after which a number is read digit by digit."""
+BEFORE_LABEL = frozenset(
+    "unit suite flat gate seat room bus route row apartment building platform exit block".split()
+)
+"""Words after which the "B" of "4B" is a letter and no billion."""
 SCALES = {
     "k": "thousand", "K": "thousand", "m": "million", "M": "million", "mn": "million",
     "b": "billion", "B": "billion", "bn": "billion", "Bn": "billion", "T": "trillion",
@@ -180,7 +184,8 @@ WORDS = {
     "24/7": "twenty four seven", "9/11": "nine eleven", "vs": "versus",
     "C++": "~C plus plus", "c++": "~C plus plus", "C#": "~C sharp", "F#": "~F sharp",
     "c#": "~C sharp", ".NET": "dot net", "AKA": "also known as", "aka": "also known as",
-    "PhD": "~PHD", "911": "nine one one", "4K": "four ~K", "8K": "eight ~K", "'n": "and",
+    "PhD": "~PHD", "221B": "two twenty one ~B", "221b": "two twenty one ~B",
+    "911": "nine one one", "4K": "four ~K", "8K": "eight ~K", "'n": "and",
     "<3": "heart", ":D": "smiley",
     ":P": "smiley", ":p": "smiley", ":O": "smiley", ":o": "smiley", ":3": "smiley",
     ";D": "smiley", "XD": "smiley", "xD": "smiley", ":-D": "smiley", ":-P": "smiley",
@@ -190,6 +195,17 @@ WORDS = {
     "PostgreSQL": "post gress ~Q ~L", "am": "am",
 }  # fmt: skip
 """Written words whose reading cannot be derived from their letters."""
+
+RESPELLED = {
+    "shh": "shush", "shhh": "shush", "grr": "gurr", "grrr": "gurr", "brr": "bur", "brrr": "bur",
+    "résumé": "rezzumay", "résumés": "rezzumays", "protégé": "protizhay", "déjà": "day zha",
+    "beyoncé": "bee yon say", "nguyen": "win", "siobhan": "shivawn",
+    "nginx": "engine ~X", "cuda": "kooda", "qwen": "kwen", "kubernetes": "koober netties",
+    "llama": "llama", "huawei": "wah way", "xiaomi": "shau mee", "postgres": "post gress",
+    "omg": "~OMG", "idk": "~IDK", "imo": "~IMO", "imho": "~IMHO", "btw": "~BTW", "tbh": "~TBH",
+    "fyi": "~FYI", "faq": "~FAQ", "tldr": "~TLDR",
+}  # fmt: skip
+"""Words in any case that the dictionary lacks or takes for others, spelled as they are said."""
 
 SPOKEN_SUFFIXES = frozenset(
     "com org net gov mil info biz app dev edu zip bat bin exe dat cab tar tmp cat log doc".split()

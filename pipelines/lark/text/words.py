@@ -30,6 +30,7 @@ from pipelines.lark.text.tables import (
     CURRENCIES,
     MID_SENTENCE,
     MONTHS,
+    RESPELLED,
     ROMAN_CARDINAL,
     ROMAN_ORDINAL,
     SCALE_WORDS,
@@ -57,6 +58,8 @@ def read_word(text: str, around: Around) -> str:
     """Read a word that no abbreviating period follows."""
     if text in WORDS:
         return WORDS[text]
+    if text.lower() in RESPELLED:
+        return RESPELLED[text.lower()]
     span = _DAYS.fullmatch(text)
     if span is not None and all(part in WEEKDAYS for part in span.groups()):
         return f"{WEEKDAYS[span[1]]} to {WEEKDAYS[span[2]]}"

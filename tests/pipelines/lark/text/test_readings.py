@@ -77,6 +77,9 @@ QUANTITIES = {
     "ZIP code 02139": "ZIP code zero two one three nine",
     "zip 90210": "zip nine zero two one zero",
     "Apt. 4B": "apartment four ~B",
+    "gate 12B": "gate twelve ~B",
+    "221B Baker St.": "two twenty one ~B Baker Street",
+    "70B parameters": "seventy billion parameters",
     "4 bn": "four billion",
 }
 PHONES = {
@@ -211,6 +214,7 @@ ABBREVIATIONS = {
     "Vol. II": "volume two",
     "Op. 27": "opus twenty seven",
     "MCMXCIV": "nineteen ninety four",
+    "Shh! OMG, a résumé": "shush ! / ~OMG , a rezzumay",
     "a MIX of CDs": "a MIX of CDs",
     "grade C": "grade ~C",
     "the part I like": "the part I like",
