@@ -227,13 +227,17 @@ def test_python_is_python(block: Block) -> None:
     ast.parse(block.text)
 
 
+STAGES_OF = {"extending.md": ["oscillator"], "checkpoints.md": ["thinker", "talker"]}
+"""The stages that a page's deployments are for; elsewhere those of lark."""
+
+
 @each_block("yaml")
 def test_yaml_is_what_it_should_be(block: Block, tmp_path: Path) -> None:
     content = yaml.safe_load(block.text)
     if "models" in content:
         CatalogueFile.model_validate(content)
     elif not OTHERS & set(content):
-        stages = ["oscillator"] if block.page == "extending.md" else ["talker", "code2wav"]
+        stages = STAGES_OF.get(block.page, ["talker", "code2wav"])
         path = tmp_path / "deploy.yaml"
         path.write_text(block.text, "utf-8")
         load_deploy_config(path, stages)
