@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -20,6 +21,11 @@ def until(condition: Callable[[], object], seconds: float = 20.0) -> bool:
             return True
         time.sleep(0.02)
     return False
+
+
+async def comes_true(condition: Callable[[], object], seconds: float = 20.0) -> bool:
+    """Like `until`, for tests on an event loop."""
+    return await asyncio.to_thread(until, condition, seconds)
 
 
 def metric(base_url: str, name: str) -> float:

@@ -21,6 +21,7 @@ from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
 from tests.ears import need_ear
 from tests.voices import pcm, silence, synthesized
+from tests.watching import comes_true
 
 pytestmark = pytest.mark.asyncio
 
@@ -169,10 +170,7 @@ async def test_nothing_is_left_of_a_call_that_is_cut(hearing: Serving) -> None:
     async with calling(hearing.websocket_url) as call:
         assert hearing.realtime_sessions() == 1
         call.socket.transport.abort()
-    for _ in range(100):
-        if not hearing.realtime_sessions():
-            break
-        await asyncio.sleep(0.05)
+    assert await comes_true(lambda: not hearing.realtime_sessions())
     assert hearing.realtime_sessions() == 0
 
 
@@ -235,9 +233,6 @@ async def test_a_client_that_stops_reading_is_cut_off() -> None:
             raw = call.socket.transport.get_extra_info("socket")
             raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             call.socket.transport.pause_reading()
-            for _ in range(200):
-                if not running.realtime_sessions():
-                    break
-                await asyncio.sleep(0.05)
+            assert await comes_true(lambda: not running.realtime_sessions())
             assert running.realtime_sessions() == 0, "silence is sound that it does not take, too"
             call.socket.transport.abort()

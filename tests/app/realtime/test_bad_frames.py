@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 from typing import Any
@@ -14,6 +13,7 @@ from engine import AbortReason
 from tests.app.realtime.conversing import Talk, talking
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
+from tests.watching import comes_true
 
 pytestmark = pytest.mark.asyncio
 
@@ -165,10 +165,7 @@ async def test_a_client_that_never_reads_is_cut_off() -> None:
             for _ in range(20):
                 await talk.say("LONG " * 200)
                 await talk.send("response.create")
-            for _ in range(200):
-                if not running.realtime_sessions() and not engine.live:
-                    break
-                await asyncio.sleep(0.05)
+            assert await comes_true(lambda: not (running.realtime_sessions() or engine.live))
             assert running.realtime_sessions() == 0
             assert engine.live == set()
             assert AbortReason.SLOW_CLIENT in engine.ended_for.values()

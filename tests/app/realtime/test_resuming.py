@@ -11,6 +11,7 @@ import websockets
 from tests.app.realtime.conversing import Talk, sound_of, talking
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import Serving, serving
+from tests.watching import comes_true
 
 pytestmark = pytest.mark.asyncio
 
@@ -136,10 +137,7 @@ async def test_nobody_comes_back(slow: Serving) -> None:
     async with talking(slow.websocket_url, query=RESUMABLE) as old:
         await begin(old)
         old.socket.transport.abort()
-    for _ in range(100):
-        if not slow.realtime_sessions():
-            break
-        await asyncio.sleep(0.05)
+    assert await comes_true(lambda: not slow.realtime_sessions())
     assert slow.realtime_sessions() == 0
     assert engine.live == set()
     with pytest.raises(websockets.InvalidStatus) as refused:
@@ -153,10 +151,7 @@ async def test_a_client_that_leaves_in_order_is_not_waited_for() -> None:
         async with talking(patient.websocket_url, query=RESUMABLE) as talk:
             assert token(talk)
             assert patient.realtime_sessions() == 1
-        for _ in range(100):
-            if not patient.realtime_sessions():
-                break
-            await asyncio.sleep(0.05)
+        assert await comes_true(lambda: not patient.realtime_sessions())
         assert patient.realtime_sessions() == 0
 
 
