@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import math
 import os
@@ -22,6 +23,11 @@ from app.lifecycle import EngineLifecycle
 from app.settings import LogLevel, Settings
 
 _BACKLOG = 2048
+_LISTENING_MENDS = {
+    errno.EADDRINUSE: " Another program has it; --port (make serve PORT=) names a free one.",
+    errno.EACCES: " Ports below 1024 are the system's; --port (make serve PORT=) names another.",
+    errno.EADDRNOTAVAIL: " This machine has no such address; 0.0.0.0 stands for all that it has.",
+}
 
 _KEEP_ALIVE_SECONDS = 75
 """Longer than the usual minute of a proxy, so that it is never the server that closes first."""
@@ -119,8 +125,10 @@ def listen(settings: Settings) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as failure:
         listener.close()
+        mend = _LISTENING_MENDS.get(failure.errno or 0, "")
         raise OSError(
-            failure.errno, f"Cannot listen on {settings.host}:{settings.port}: {failure.strerror}"
+            failure.errno,
+            f"Cannot listen on {settings.host}:{settings.port}: {failure.strerror}.{mend}",
         ) from failure
     return listener
 

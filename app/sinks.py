@@ -191,6 +191,17 @@ def format_for(output: str, audio_format: AudioFormat | None) -> AudioFormat:
     )
 
 
+def check_folder(output: str) -> None:
+    """Looks whether a file can be written there at all, before anything is spoken.
+
+    Raises:
+        SinkError: There is no such folder.
+    """
+    folder = Path(output).parent
+    if output != "-" and not folder.is_dir():
+        raise SinkError(f"Cannot write {output}: there is no folder {folder}.")
+
+
 def open_sink(
     output: str | None, audio_format: AudioFormat | None, player: list[str], source_rate: int
 ) -> Sink:

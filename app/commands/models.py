@@ -56,6 +56,12 @@ def fetch(names: Names = None, occasions: Occasions = None) -> None:
             folder = _fetch_with_progress(catalogue, name, console)
         except ConfigurationError as error:
             fail(str(error))
+        except OSError as error:
+            fail(
+                f"{name} cannot be kept in {settings_with().cache_folder}: "
+                f"{error.strerror or error}. "
+                "Make it writable, or name another with ANTIPHON_CACHE_FOLDER."
+            )
         console.print(f"{name} is here now, in {folder}.", soft_wrap=True)
 
 

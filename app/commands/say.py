@@ -23,7 +23,7 @@ from app.engine_port import SpeechEngine
 from app.errors import ApiError
 from app.identifiers import new_identifier
 from app.settings import Settings, prepare_process_environment
-from app.sinks import Sink, SinkError, find_player, format_for, open_sink
+from app.sinks import Sink, SinkError, check_folder, find_player, format_for, open_sink
 from app.speech.command import resolve_voice
 from app.speech.schema import LARGEST_SEED
 from app.speech.warning import code_points
@@ -102,6 +102,7 @@ def say(
     try:
         if output is not None:
             format_for(output, audio_format)
+            check_folder(output)
         player = find_player() if output is None else []
         words = sys.stdin.read() if text == "-" else text
         prepare_process_environment(settings)

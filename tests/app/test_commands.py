@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -42,3 +43,13 @@ def test_bench_without_a_server_says_so() -> None:
     done = CliRunner().invoke(cli, ["bench", "--url", "http://127.0.0.1:9", "--clients", "1"])
     assert done.exit_code == 1
     assert "The server at http://127.0.0.1:9 did not answer" in done.output
+
+
+def test_a_cache_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "file"
+    folder.write_text("")
+    environment = {"ANTIPHON_CACHE_FOLDER": str(folder), "COLUMNS": "200"}
+    done = CliRunner().invoke(cli, ["models", "fetch", "silero-vad"], env=environment)
+    assert done.exit_code == 1
+    assert f"silero-vad cannot be kept in {folder}" in done.stderr
+    assert "ANTIPHON_CACHE_FOLDER" in done.stderr

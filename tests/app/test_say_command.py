@@ -75,7 +75,7 @@ def test_standard_output_gets_wav_unless_told_otherwise() -> None:
         (["one", "-o", "speech.wav", "--voice", "nobody"], "no voice 'nobody'"),
         (["?!", "-o", "speech.wav"], "nothing that can be spoken"),
         (["one FAIL", "-o", "speech.wav"], "fell over"),
-        (["one", "-o", "missing/speech.wav"], "Cannot write"),
+        (["one", "-o", "missing/speech.wav"], "there is no folder missing"),
     ],
 )
 def test_failures_are_one_plain_sentence_and_leave_no_file(

@@ -159,6 +159,7 @@ def test_a_port_in_use_is_said_plainly() -> None:
         with _serve("--port", str(port)) as running:
             assert running.process.wait(60) == 1
         assert f"Cannot listen on 127.0.0.1:{port}" in running.text
+        assert "--port" in running.text, "what to do about it"
 
 
 def test_a_wrong_setting_is_said_plainly() -> None:
