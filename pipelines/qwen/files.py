@@ -43,3 +43,15 @@ def checkpoint_folder(pipeline: str, model: str | None, cache: Path) -> Path:
 def inspect_text(text: str) -> TextReport:
     """Whether there is anything to say; the models read every character themselves."""
     return TextReport(any(character.isalnum() for character in text))
+
+
+def model_id(folder: Path) -> str:
+    """What clients may call a checkpoint.
+
+    That is its folder's name; of one in the hub's cache, where the folder is named after a commit,
+    it is its name on the hub, such as `Qwen/Qwen2.5-Omni-7B`.
+    """
+    repository = folder.parent.parent.name
+    if folder.parent.name == "snapshots" and repository.startswith("models--"):
+        return repository.removeprefix("models--").replace("--", "/")
+    return folder.name

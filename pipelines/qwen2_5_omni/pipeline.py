@@ -27,7 +27,7 @@ from engine.pipeline_config import (
     StageKind,
 )
 from pipelines.costs import characters, one, samples
-from pipelines.qwen.files import checkpoint_folder, inspect_text
+from pipelines.qwen.files import checkpoint_folder, inspect_text, model_id
 from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config
 from pipelines.qwen2_5_omni.hearing import hearing_of, sound_window
 from pipelines.qwen2_5_omni.stages import (
@@ -98,7 +98,7 @@ def describe(models: Models) -> PipelineDescription:
     )
     return PipelineDescription(
         name=NAME,
-        models=(NAME, folder.name),
+        models=(NAME, model_id(folder)),
         voices=voices,
         sample_rate=SAMPLE_RATE,
         word_timings=False,

@@ -30,7 +30,7 @@ from engine.pipeline_config import (
     StageKind,
 )
 from pipelines.costs import characters, one, samples
-from pipelines.qwen.files import checkpoint_folder, inspect_text
+from pipelines.qwen.files import checkpoint_folder, inspect_text, model_id
 from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config
 from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
 from pipelines.qwen3_omni.hearing import hearing_of
@@ -89,7 +89,7 @@ def describe(models: Models) -> PipelineDescription:
     )
     return PipelineDescription(
         name=NAME,
-        models=(NAME, folder.name),
+        models=(NAME, model_id(folder)),
         voices=voices,
         sample_rate=SAMPLE_RATE,
         word_timings=False,

@@ -24,7 +24,7 @@ from engine.pipeline_config import (
     StageKind,
 )
 from pipelines.costs import characters, one, samples
-from pipelines.qwen.files import checkpoint_folder, inspect_text, read_json
+from pipelines.qwen.files import checkpoint_folder, inspect_text, model_id, read_json
 from pipelines.qwen3_tts.configuration import (
     CODEC_FOLDER,
     Checkpoint,
@@ -87,7 +87,7 @@ def describe(models: Models) -> PipelineDescription:
     voices = describe_voices(checkpoint_of(folder))
     config = read_json(models["code2wav"] / "config.json")
     rate = int(config.get("output_sample_rate", SAMPLE_RATE))
-    return PipelineDescription(NAME, (NAME, folder.name), voices, rate, word_timings=False)
+    return PipelineDescription(NAME, (NAME, model_id(folder)), voices, rate, word_timings=False)
 
 
 def check(parameters: SpeechParameters) -> None:

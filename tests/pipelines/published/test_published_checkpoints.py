@@ -66,6 +66,20 @@ def test_the_folder_is_taken_and_described(checkpoint: Published, folders: Folde
     assert description.voices
 
 
+@each
+def test_a_checkpoint_from_the_hub_has_its_name_there(
+    checkpoint: Published, folders: Folders, tmp_path: Path
+) -> None:
+    """In the hub's cache its folder is named after a commit."""
+    folder, _ = folders(checkpoint)
+    snapshots = tmp_path / f"models--Qwen--{checkpoint.name}" / "snapshots"
+    snapshots.mkdir(parents=True)
+    (snapshots / ("0" * 40)).symlink_to(folder)
+    models = checkpoint.pipeline.resolve(str(snapshots / ("0" * 40)), folder)
+    description = checkpoint.pipeline.describe(models)
+    assert description.models == (checkpoint.pipeline.name, f"Qwen/{checkpoint.name}")
+
+
 @pytest.mark.parametrize("checkpoint", OMNI, ids=str)
 def test_a_conversation_with_sound_becomes_a_prompt(
     checkpoint: Published, folders: Folders
