@@ -21,35 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from huggingface_hub import save_torch_state_dict
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 from torch import nn
 from transformers import EncodecFeatureExtractor, Qwen2TokenizerFast
+
+from tests.checkpoints.qwen3_tts_tokenizer import make_tokenizer
 
 if TYPE_CHECKING:
     from qwen_tts.core.models import Qwen3TTSConfig
     from qwen_tts.core.tokenizer_12hz.configuration_qwen3_tts_tokenizer_v2 import (
         Qwen3TTSTokenizerV2Config,
     )
-
-SPECIAL_TOKENS = (
-    "<|endoftext|>",
-    "<|im_start|>",
-    "<|im_end|>",
-    "<tts_pad>",
-    "<tts_text_bos>",
-    "<tts_text_eod>",
-)
-
-SPLIT = (
-    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
-    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-)
-"""How Qwen2's tokenizer cuts a text before it merges bytes."""
-
-WORDS = (
-    "<user\n assistant\n system the morning train was late again so we walked along river and "
-    "nobody knew what it would cost there is a voice that speaks while words are still coming"
-)
 
 RESERVED = 1024
 """Tokens behind the codes that a step may not sample, but for the one that ends it."""
@@ -83,33 +64,6 @@ SMALL = Sizes(96, 3, 6, 6, 64, 64, 2, 64, 1.7)
 
 BENCHMARK = Sizes(256, 6, 4, 16, 1024, 256, 2, 128, 1.0)
 """The talker has 6 layers of 256 and 16 codebooks; requests hardly ever end by themselves."""
-
-
-def make_tokenizer() -> Qwen2TokenizerFast:
-    """A byte-level BPE tokenizer that cuts as the real one, in which the roles are one token."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(SPLIT), "isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=400,
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(["assistant\n", "user\n"] * 50 + [WORDS], trainer)
-    tokenizer.add_special_tokens(list(SPECIAL_TOKENS))
-    return Qwen2TokenizerFast(
-        tokenizer_object=tokenizer,
-        eos_token="<|im_end|>",
-        pad_token="<|endoftext|>",
-        unk_token="<|endoftext|>",
-        bos_token=None,
-    )
 
 
 def make_config(variant: Variant, sizes: Sizes, tokenizer: Qwen2TokenizerFast) -> Qwen3TTSConfig:

@@ -30,7 +30,7 @@ from tests.checkpoints import (
     published_weights,
     qwen2_5_omni,
     qwen3_omni,
-    qwen3_tts,
+    qwen3_tts_tokenizer,
 )
 from tests.checkpoints.published_folders import (
     TTS_PREPROCESSOR,
@@ -64,7 +64,7 @@ def _write_qwen3_tts(folder: Path, variant: str, size: str) -> Shapes:
     write_json(folder / "config.json", published.qwen3_tts(variant, size))
     write_json(folder / "generation_config.json", published.QWEN3_TTS_GENERATION)
     write_json(folder / "preprocessor_config.json", TTS_PREPROCESSOR)
-    write_tokenizer(folder, qwen3_tts.make_tokenizer(), "Qwen3TTSProcessor")
+    write_tokenizer(folder, qwen3_tts_tokenizer.make_tokenizer(), "Qwen3TTSProcessor")
     write_json(folder / CODEC_FOLDER / "config.json", published.QWEN3_TTS_CODEC)
     write_weights(folder / CODEC_FOLDER, published_tts_weights.codec(), "F32")
     shapes = published_tts_weights.qwen3_tts(variant, size)

@@ -15,7 +15,8 @@ from engine.autoregressive import AutoregressiveReplica
 from engine.step_sampling import CodeSampling, StepSampling
 from pipelines.qwen3_tts.rows import VoicePrompt
 from pipelines.qwen3_tts.text_stream import tokens_of
-from tests.checkpoints.qwen3_tts import Variant, make_tokenizer
+from tests.checkpoints.qwen3_tts import Variant
+from tests.checkpoints.qwen3_tts_tokenizer import make_tokenizer
 from tests.pipelines.qwen3_tts.conftest import REFERENCE_TEXT, some_sound
 from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
 from tests.pipelines.qwen3_tts.speaking import GREEDY, Case, build, speak

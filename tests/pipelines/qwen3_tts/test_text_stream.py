@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.qwen3_tts.text_stream import TokenStream, tokens_of
-from tests.checkpoints.qwen3_tts import make_tokenizer
+from tests.checkpoints.qwen3_tts_tokenizer import make_tokenizer
 
 TOKENIZER = make_tokenizer()
 
