@@ -55,11 +55,11 @@ def expected_probabilities(sampling: CodeSampling, logits: torch.Tensor) -> np.n
     ids=str,
 )
 def test_codes_have_the_distribution_of_the_reference_warpers(sampling: CodeSampling) -> None:
-    logits, count = some_logits(1), 20_000
+    logits, requests, codebooks = some_logits(1), 2_000, 10
     expected = expected_probabilities(sampling, logits)
-    one = stream(sampling)
-    choose = CodeChooser([one], count)
-    codes = np.array([int(choose(logits)) for _ in range(count)])
+    streams = [stream(sampling, seed) for seed in range(requests)]
+    codes = drawn(streams, [logits.expand(requests, -1)] * codebooks).ravel()
+    count = len(codes)
     observed = np.bincount(codes, minlength=len(expected))
     assert observed[expected == 0].sum() == 0
     likely = expected * count >= 5
