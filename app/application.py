@@ -60,17 +60,11 @@ def _tracer(settings: Settings) -> Tracer | None:
     )
 
 
-def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAPI:
-    """Builds the application.
-
-    Args:
-        settings: Every limit.
-        lifecycle: The engine; it begins to start when the server does and is closed with it.
-    """
+def _state_of(settings: Settings, lifecycle: EngineLifecycle) -> AppState:
     metrics = AppMetrics()
     codecs = CodecPool(settings.codec_threads)
     timelines = Timelines(settings.timeline_requests, _tracer(settings))
-    state = AppState(
+    return AppState(
         settings=settings,
         lifecycle=lifecycle,
         metrics=metrics,
@@ -81,22 +75,33 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         key_digests=settings.key_digests(),
     )
 
-    @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncGenerator[None]:
-        lag = asyncio.create_task(measure_loop_lag(state.metrics.loop_lag.observe))
-        lifecycle.start()
-        state.realtime.start()
-        try:
-            yield
-        finally:
-            lag.cancel()
-            await asyncio.gather(lag, return_exceptions=True)
-            await state.realtime.close()
-            await lifecycle.close()
-            state.codecs.close()
-            state.recordings.close()
-            await asyncio.to_thread(timelines.shut_down)
 
+@asynccontextmanager
+async def _running(state: AppState) -> AsyncGenerator[None]:
+    """Starts what runs as long as the server does, and closes it in order."""
+    lag = asyncio.create_task(measure_loop_lag(state.metrics.loop_lag.observe))
+    state.lifecycle.start()
+    state.realtime.start()
+    try:
+        yield
+    finally:
+        lag.cancel()
+        await asyncio.gather(lag, return_exceptions=True)
+        await state.realtime.close()
+        await state.lifecycle.close()
+        state.codecs.close()
+        state.recordings.close()
+        await asyncio.to_thread(state.timelines.shut_down)
+
+
+def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAPI:
+    """Builds the application.
+
+    Args:
+        settings: Every limit.
+        lifecycle: The engine; it begins to start when the server does and is closed with it.
+    """
+    state = _state_of(settings, lifecycle)
     app = FastAPI(
         title="Antiphon",
         version=application_version(),
@@ -104,7 +109,7 @@ def create_application(settings: Settings, lifecycle: EngineLifecycle) -> FastAP
         description=documentation.TEXT_STREAM,
         docs_url=None,
         redoc_url=None,
-        lifespan=lifespan,
+        lifespan=lambda _app: _running(state),
     )
     app.state.antiphon = state
     install_exception_handlers(app)

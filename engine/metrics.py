@@ -27,105 +27,77 @@ class EngineMetrics:
 
     def __init__(self) -> None:
         """Registers every metric."""
-        self.registry = registry = CollectorRegistry()
-        self.step_seconds = Histogram(
-            "antiphon_stage_step_seconds",
-            "Time of one step of a stage.",
-            ["stage"],
-            buckets=SECONDS,
-            registry=registry,
+        self.registry = CollectorRegistry()
+        self._measure_stages()
+        self._measure_requests()
+
+    def _measure_stages(self) -> None:
+        counter = partial(Counter, registry=self.registry, labelnames=["stage"])
+        histogram = partial(
+            Histogram, registry=self.registry, labelnames=["stage"], buckets=SECONDS
         )
-        self.batch_size = Histogram(
-            "antiphon_stage_batch_size",
-            "Requests in one step of a stage.",
-            ["stage"],
-            buckets=BATCHES,
-            registry=registry,
+        self.step_seconds = histogram("antiphon_stage_step_seconds", "Time of one step of a stage.")
+        self.batch_size = histogram(
+            "antiphon_stage_batch_size", "Requests in one step of a stage.", buckets=BATCHES
         )
-        self.credit_stall = Counter(
+        self.credit_stall = counter(
             "antiphon_stage_credit_stall_seconds",
             "Time that requests were held for lack of credit.",
-            ["stage"],
-            registry=registry,
         )
-        self.input_stall = Counter(
+        self.input_stall = counter(
             "antiphon_stage_input_stall_seconds",
             "Time that requests were short of input, after their first.",
-            ["stage"],
-            registry=registry,
         )
-        self.queue_seconds = Histogram(
+        self.queue_seconds = histogram(
             "antiphon_stage_queue_seconds",
             "From input enough for a step to a request's first step at a stage.",
-            ["stage"],
-            buckets=SECONDS,
-            registry=registry,
         )
-        self.compute_seconds = Histogram(
+        self.compute_seconds = histogram(
             "antiphon_stage_compute_seconds",
             "Time of a request's steps at a stage, which it shared with their batches.",
-            ["stage"],
-            buckets=SECONDS,
-            registry=registry,
         )
-        self.transfer_seconds = Histogram(
+        self.transfer_seconds = histogram(
             "antiphon_stage_transfer_seconds",
             "From sending a request's first chunk to a stage until it was taken.",
-            ["stage"],
-            buckets=SECONDS,
-            registry=registry,
         )
-        self.restarts = Counter(
-            "antiphon_stage_restarts", "Replicas that were replaced.", ["stage"], registry=registry
-        )
-        self.encoded_ahead = Counter(
+        self.restarts = counter("antiphon_stage_restarts", "Replicas that were replaced.")
+
+    def _measure_requests(self) -> None:
+        counter = partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry, buckets=SECONDS)
+        self.encoded_ahead = counter(
             "antiphon_encodings_ahead",
             "Windows of sound that were encoded before their turn had ended.",
-            registry=registry,
         )
-        self.first_audio = Histogram(
+        self.first_audio = histogram(
             "antiphon_time_to_first_audio_seconds",
             "From submission to the first audio of a request.",
-            buckets=SECONDS,
-            registry=registry,
         )
-        self.real_time_factor = Histogram(
+        self.real_time_factor = histogram(
             "antiphon_real_time_factor",
             "Time from submission to the end, divided by the audio's length.",
             buckets=(0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 1.0, 1.5, 3.0),
-            registry=registry,
         )
-        self.audio_seconds = Counter(
-            "antiphon_audio_seconds", "Audio that was made.", registry=registry
-        )
-        self.underruns = Counter(
+        self.audio_seconds = counter("antiphon_audio_seconds", "Audio that was made.")
+        self.underruns = counter(
             "antiphon_underruns",
             "Times that a simulated player, started with the first chunk, ran dry.",
-            registry=registry,
         )
-        self.underrun_seconds = Counter(
-            "antiphon_underrun_seconds", "Time that it was dry.", registry=registry
+        self.underrun_seconds = counter("antiphon_underrun_seconds", "Time that it was dry.")
+        self.finished = counter(
+            "antiphon_requests_finished", "Ended requests by reason.", ["reason"]
         )
-        self.finished = Counter(
-            "antiphon_requests_finished", "Ended requests by reason.", ["reason"], registry=registry
-        )
-        self.aborted = Counter(
+        self.aborted = counter(
             "antiphon_requests_aborted",
             "Requests that ended before they were done, by why.",
             ["reason"],
-            registry=registry,
         )
-        self.cancel_seconds = Histogram(
+        self.cancel_seconds = histogram(
             "antiphon_cancel_seconds",
             "From the wish to end a request until it was out of every stage.",
-            buckets=SECONDS,
-            registry=registry,
         )
-        self.admission_wait = Histogram(
-            "antiphon_admission_wait_seconds",
-            "Time from arrival to the start of work.",
-            buckets=SECONDS,
-            registry=registry,
+        self.admission_wait = histogram(
+            "antiphon_admission_wait_seconds", "Time from arrival to the start of work."
         )
 
     def gauge(self, name: str, text: str, read: Callable[[], float]) -> None:
