@@ -17,7 +17,7 @@ from vllm.v1.request import Request
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 from engine.core import scheduler_of
-from engine.multimodal import MediaItem, feature_specs
+from engine.multimodal import MediaItem, feature_spec
 
 _NOBODY = "encoded ahead"
 """The request in whose name an item is looked up; it holds nothing."""
@@ -29,7 +29,7 @@ def encode_ahead(core: EngineCore, item: MediaItem) -> bool:
     Returns:
         Whether the item was encoded now.
     """
-    (spec,) = feature_specs((item,)) or ()
+    spec = feature_spec(item)
     request = Request(
         request_id=_NOBODY,
         prompt_token_ids=[0] * item.length,

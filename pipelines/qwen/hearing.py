@@ -48,7 +48,8 @@ class SoundEncoder:
         tokens: How many embeddings it makes of so many mel frames; of several whole windows as
             many as of each for itself.
         padded: Whether the processor pads sounds with silence to the longest that it takes, and
-            cuts off what is longer; such a sound is refused here.
+            cuts off what is longer. Such a sound is heard here in parts of that length, as if the
+            windows of one followed those of the other; the longest length is whole windows.
     """
 
     window: int
@@ -95,14 +96,17 @@ class Hearing:
         """A sound's windows in order, each as if it stood first in a prompt; made once.
 
         Raises:
-            ValueError: Its sample rate is not 16 kHz, or it is too short or too long to be heard.
+            ValueError: Its sample rate is not 16 kHz, or it is too short to be heard.
         """
         with self._lock:
             heard = self._heard.get(sound)
         if heard is None:
             self._check(sound)
-            features = self.features(sound.samples)
-            heard = self._windows(features, features.shape[1])
+            heard = tuple(
+                window
+                for number, part in enumerate(self._parts(sound.samples))
+                for window in self._windows(self.features(part), first=number == 0)
+            )
             with self._lock:
                 self._heard[sound] = heard
         return heard
@@ -113,23 +117,33 @@ class Hearing:
         As long as nothing louder follows, these are the windows of the whole sound, bit by bit:
         the features are cut off at 80 dB below the loudest of them.
 
-        One that is too long to be heard has none.
-
         Raises:
             ValueError: Its sample rate is not 16 kHz.
         """
-        extractor = self.processor.feature_extractor
-        # A frame reaches half of its length beyond its middle.
-        known = max(0, len(sound.samples) - extractor.n_fft // 2) // extractor.hop_length + 1
-        whole = known // self.encoder.window * self.encoder.window
-        longest = self._longest is not None and len(sound.samples) > self._longest
-        if len(sound.samples) < extractor.n_fft or not whole or longest:
+        if len(sound.samples) < self.processor.feature_extractor.n_fft:
             return ()
         self._check(sound)
-        return self._windows(self.features(sound.samples), whole)
+        windows: list[MediaItem] = []
+        for number, part in enumerate(self._parts(sound.samples)):
+            known = self._known_frames(part) // self.encoder.window * self.encoder.window
+            if known:
+                windows += self._windows(self.features(part)[:, :known], first=number == 0)
+        return tuple(windows)
+
+    def _parts(self, samples: npt.NDArray[np.float32]) -> list[npt.NDArray[np.float32]]:
+        """A sound in parts that the processor takes whole."""
+        longest = self._longest or len(samples)
+        return [samples[start : start + longest] for start in range(0, len(samples), longest)]
+
+    def _known_frames(self, part: npt.NDArray[np.float32]) -> int:
+        """How many mel frames of a part stay as they are when more follows."""
+        extractor = self.processor.feature_extractor
+        if len(part) == self._longest:
+            return len(part) // extractor.hop_length
+        # A frame reaches half of its length beyond its middle.
+        return max(0, len(part) - extractor.n_fft // 2) // extractor.hop_length + 1
 
     def _check(self, sound: AudioContent) -> None:
-        seconds = len(sound.samples) / max(1, sound.sample_rate)
         if sound.sample_rate != SAMPLE_RATE:
             raise ValueError(
                 f"The sound has {sound.sample_rate} samples a second; the Thinker hears "
@@ -141,17 +155,12 @@ class Hearing:
                 f"The sound has {len(sound.samples)} samples; the Thinker hears at least "
                 f"{shortest}: leave it out, or send more of it."
             )
-        if self._longest is not None and len(sound.samples) > self._longest:
-            raise ValueError(
-                f"The sound lasts {seconds:.1f} s; the Thinker hears at most "
-                f"{self._longest / SAMPLE_RATE:g} s at once: send it in parts."
-            )
 
     def features(self, samples: npt.NDArray[np.float32]) -> torch.Tensor:
         """What the reference's processor makes of a sound alone, bit by bit.
 
         Args:
-            samples: 16 kHz, shape [samples].
+            samples: 16 kHz, shape [samples]; no more than the processor takes at once.
 
         Returns:
             The logarithmic mel spectrogram, float32, shape [mels, frames].
@@ -177,11 +186,13 @@ class Hearing:
         features: torch.Tensor = made["input_features"][0]
         return features[:, made["attention_mask"][0].bool()]
 
-    def _windows(self, features: torch.Tensor, end: int) -> tuple[MediaItem, ...]:
+    def _windows(self, features: torch.Tensor, *, first: bool) -> tuple[MediaItem, ...]:
+        """The windows of a part's features; `first` says whether nothing comes before it."""
+        end = features.shape[1]
         starts = range(0, end, self.encoder.window)
         stops = [min(start + self.encoder.window, end) for start in starts]
         return tuple(
-            self._window(features[:, start:stop], continues=start > 0)
+            self._window(features[:, start:stop], continues=start > 0 or not first)
             for start, stop in zip(starts, stops, strict=True)
             # The end of a sound may be too short for an embedding.
             if self.encoder.tokens(stop - start)

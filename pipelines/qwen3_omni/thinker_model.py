@@ -39,12 +39,12 @@ class Qwen3OmniThinker(Qwen3OmniMoeThinkerForConditionalGeneration):
     a full piece, as in the sound at once.
     """
 
-    def embed_multimodal(self, **kwargs: object) -> MultiModalEmbeddings | None:
+    def embed_multimodal(self, **kwargs: object) -> MultiModalEmbeddings:
         """Embeddings of items of one modality; see upstream's method."""
         continues = kwargs.pop(CONTINUES, None)
         audio = self._parse_and_validate_audio_input(**kwargs)
         if audio is None or continues is None:
-            return super().embed_multimodal(**kwargs)
+            return super().embed_multimodal(**kwargs) or []
         lengths = audio["audio_feature_lengths"].flatten().tolist()
         features = audio["input_features"].split(lengths, dim=1)
         return self._encoded(features, torch.as_tensor(continues).flatten().tolist())
@@ -54,7 +54,8 @@ class Qwen3OmniThinker(Qwen3OmniMoeThinkerForConditionalGeneration):
     ) -> tuple[torch.Tensor, ...]:
         """Embeddings of windows, each of shape [mels, frames]."""
         piece = 2 * part(self.config.audio_config, Qwen3OmniMoeAudioEncoderConfig).n_window
-        alone, together = [], []
+        alone: list[int] = []
+        together: list[int] = []
         for index, window in enumerate(features):
             short = window.shape[1] < piece and not continues[index]
             (alone if short else together).append(index)

@@ -63,12 +63,13 @@ def serving(
     base_url = address_of(listener)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
-    assert settled.wait(10 if factory is start else 120)
+    seconds = 10 if factory is start else 120
+    assert settled.wait(seconds)
     try:
         yield Serving(base_url, server, lifecycle, humming)
     finally:
         server.stop()
-        thread.join(10)
+        thread.join(seconds)
         assert not thread.is_alive()
 
 
