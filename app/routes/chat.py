@@ -65,8 +65,7 @@ async def create_chat_completion(
         answer.pieces(engine, asked, _encoder(wanted, state), record), answer, record, state
     )
     if not wanted.stream:
-        whole = await unless_disconnected(request, _whole(answer, pieces))
-        return PacedJSONResponse(whole, pace, answer.seconds)
+        return await unless_disconnected(request, _whole(answer, pieces, pace, state))
     # The headers wait for the first piece, so that whatever fails before is an HTTP error.
     first = await unless_disconnected(request, _first(pieces))
     return EventStreamResponse(_events(answer, first, pieces, wanted), pace)
@@ -99,12 +98,17 @@ async def _first(pieces: AsyncGenerator[Piece]) -> Piece | None:
     return await anext(pieces, None)
 
 
-async def _whole(answer: Answer, pieces: AsyncGenerator[Piece]) -> dict[str, Any]:
+async def _whole(
+    answer: Answer, pieces: AsyncGenerator[Piece], pace: ClientPace, state: AppState
+) -> PacedJSONResponse:
     async with aclosing(pieces):
         async for piece in pieces:
             if isinstance(piece, Sound):
                 answer.sound += piece.data
-    return answer.as_completion()
+    # Minutes of sound become base64 and JSON, which is not for the event loop.
+    return await state.codecs.run(
+        lambda: PacedJSONResponse(answer.as_completion(), pace, answer.seconds)
+    )
 
 
 async def _events(
