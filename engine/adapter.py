@@ -95,15 +95,23 @@ class FeedRows:
         prompt_rows: How many of these rows are read before the first step's token is sampled, the
             last of them by that step. Only a request's first payload may have more than one.
         padding: What the request's steps read when there is no row; of the first payload.
+        places: Where the model's rotary embedding is to have the prompt's rows, int64, shape
+            [rotary rows, prompt_rows]; of the first payload, for models that have several.
+            None: they count up. The steps behind them count on from the largest.
     """
 
     values: npt.NDArray[Any]
     tags: tuple[Any, ...] = ()
     prompt_rows: int = 1
     padding: Padding | None = None
+    places: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         """Checks that every row has its tag, and that the prompt is here."""
+        if self.places is not None and self.places.shape[1] != self.prompt_rows:
+            raise ValueError(
+                f"A prompt of {self.prompt_rows} rows came with places for {self.places.shape[1]}."
+            )
         if self.tags and len(self.values) != len(self.tags):
             raise ValueError(f"{len(self.values)} feed rows came with {len(self.tags)} tags.")
         if self.prompt_rows < 1 or (self.prompt_rows > 1 and self.prompt_rows > len(self.values)):

@@ -62,6 +62,7 @@ class Feed:
         self.closed = False
         self.prompt_rows = 1
         self.padding: Padding | None = None
+        self.places: npt.NDArray[np.int64] | None = None
         self.code_stream: CodeStream | None = None
 
     def append(self, rows: FeedRows) -> None:
@@ -74,6 +75,7 @@ class Feed:
             raise ValueError("The feed is closed; no rows can follow.")
         if not len(self.rows):
             self.prompt_rows, self.padding = rows.prompt_rows, rows.padding
+            self.places = rows.places
         elif rows.prompt_rows > 1:
             raise ValueError("Only the first rows of a request can be its prompt.")
         else:
@@ -91,6 +93,12 @@ class Feed:
     def close(self) -> None:
         """Says that no more rows come; without padding the request ends after the last one."""
         self.closed = True
+
+    def prompt_places(self, rotary_rows: int) -> npt.NDArray[np.int64]:
+        """Where the rotary embedding has the prompt's rows, shape [rotary rows, prompt rows]."""
+        if self.places is not None:
+            return self.places
+        return np.tile(np.arange(self.prompt_rows), (rotary_rows, 1))
 
     @property
     def steps_ahead(self) -> int:

@@ -34,6 +34,8 @@ class HiddenStatesPayload:
         embeddings: What enters the first layer (encoded sound in the place of its tokens), shape
             [positions, hidden], on the stage's device.
         states: What the chosen layer gives, shape [positions, hidden], on the stage's device.
+        places: Where the model's rotary embedding has the prompt's tokens among these, int64, shape
+            [rotary rows, prompt positions], on the CPU; None: they count up, as text does.
     """
 
     start: int
@@ -41,6 +43,7 @@ class HiddenStatesPayload:
     prompt_tokens: int
     embeddings: torch.Tensor
     states: torch.Tensor
+    places: torch.Tensor | None = None
 
 
 @dataclass(slots=True)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 from engine.adapter import Adapter
 from engine.deploy_config import DeployConfig, StageDeployment
 from engine.errors import ConfigurationError, InvalidRequestError
-from engine.request import AudioContent, PipelineDescription, SpeechParameters, TextReport
+from engine.request import (
+    AudioContent,
+    PictureContent,
+    PipelineDescription,
+    SpeechParameters,
+    TextReport,
+)
 from engine.stage import Replica
 
 if TYPE_CHECKING:
@@ -110,6 +116,9 @@ class PipelineConfig:
         check_models: Like `check`, for what depends on the models' folders; None: nothing does.
         clones: Whether it can speak with the voice of reference audio.
         hearing: How its Thinker hears; None: it does not.
+        see: Makes what the adapters will need of a picture, which is kept while the picture lives;
+            called on threads; raises InvalidRequestError for one that cannot be seen. None: it
+            takes no pictures.
     """
 
     name: str
@@ -124,6 +133,7 @@ class PipelineConfig:
     check_models: Callable[[Models, SpeechParameters], None] | None = None
     clones: bool = False
     hearing: HearingConfig | None = None
+    see: Callable[[Models, PictureContent], None] | None = None
 
     def __post_init__(self) -> None:
         """Checks that the graph is a graph.

@@ -92,6 +92,17 @@ class AudioContent:
     sample_rate: int = 16_000
 
 
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class PictureContent:
+    """A picture in a message, for Thinkers that see. It is itself and equals no other.
+
+    Attributes:
+        pixels: uint8, red, green and blue, shape [height, width, 3]; nobody changes them.
+    """
+
+    pixels: npt.NDArray[np.uint8] = field(repr=False)
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
     """One message of a conversation.
@@ -100,6 +111,7 @@ class ChatMessage:
         role: Who speaks.
         text: What is said, or a tool's result.
         sounds: What is heard before the text is read; only where the pipeline hears.
+        pictures: What is seen before that; only where the pipeline sees.
         tool_calls: Calls that an assistant's message asked for.
         tool_call_id: The call that a tool's message answers.
     """
@@ -109,6 +121,7 @@ class ChatMessage:
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
     sounds: tuple[AudioContent, ...] = ()
+    pictures: tuple[PictureContent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +229,7 @@ class PipelineDescription:
         word_timings: Whether audio chunks carry word timings.
         routes: The ways that requests may take.
         hears: Whether the Thinker takes the user's sound itself, as `ChatMessage.sounds`.
+        sees: Whether the Thinker takes pictures, as `ChatMessage.pictures`.
         sound_window: Where it hears: seconds of a sound that are encoded apart, so that a turn's
             beginning may be encoded while it goes on; None: only whole sounds are.
     """
@@ -227,6 +241,7 @@ class PipelineDescription:
     word_timings: bool
     routes: tuple[str, ...] = ("speech",)
     hears: bool = False
+    sees: bool = False
     sound_window: float | None = None
 
 

@@ -116,20 +116,25 @@ class RequestRuns:
             raise
 
     async def _prepare(self, request: OmniRequest) -> None:
-        """Makes what the Thinker's encoder reads of the request's sounds, on a thread.
+        """Makes what the Thinker's encoders read of the request's sounds and pictures, on a thread.
 
         Raises:
-            InvalidRequestError: One of them cannot be heard.
+            InvalidRequestError: One of them cannot be heard or seen.
         """
-        hearing = self._pipeline.hearing
+        hearing, see = self._pipeline.hearing, self._pipeline.see
         messages = () if request.chat is None else request.chat.messages
         sounds = [sound for message in messages for sound in message.sounds]
-        if hearing is None or not sounds:
+        pictures = [picture for message in messages for picture in message.pictures]
+        if not (hearing and sounds) and not (see and pictures):
             return
 
         def prepare() -> None:
-            for sound in sounds:
-                hearing.prepare(self._models, sound)
+            if hearing is not None:
+                for sound in sounds:
+                    hearing.prepare(self._models, sound)
+            if see is not None:
+                for picture in pictures:
+                    see(self._models, picture)
 
         try:
             await asyncio.to_thread(prepare)

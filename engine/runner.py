@@ -1,9 +1,10 @@
 """The model-runner mixin for conditioned stages, and the workers that use it.
 
 Every step's input embedding comes from the request's feed, and after the token is sampled the
-model's code predictor completes the step's codes inside the same step. The mixin relies on three
-members of vLLM's V1 model runner (`_preprocess`, `execute_model_state`, `sample_tokens`), which
-the CPU runner shares with the GPU runner; the supported vLLM versions are pinned for that reason.
+model's code predictor completes the step's codes inside the same step. The mixin relies on four
+members of vLLM's V1 model runner (`_preprocess`, `execute_model_state`, `sample_tokens`, and for
+rotary embeddings of several rows `_init_mrope_positions`), which the CPU runner shares with the GPU
+runner; the supported vLLM versions are pinned for that reason.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from vllm.v1.core.sched.output import GrammarOutput, SchedulerOutput
 from vllm.v1.outputs import ModelRunnerOutput
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
+from vllm.v1.worker.gpu_input_batch import CachedRequestState
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
 from engine.conditioned_model import ConditionedModel, gather_step_inputs
@@ -57,6 +59,16 @@ class ConditionedRunnerMixin(GPUModelRunner):
         embeds = model.embed_step(tokens.long(), rows.to(self.device), codes.to(self.device))
         self.inputs_embeds.gpu[: len(rows)].copy_(embeds)
         return (None, self.inputs_embeds.gpu[:num_input_tokens], *inputs[2:])
+
+    def _init_mrope_positions(self, req_state: CachedRequestState) -> None:
+        """Takes the prompt's places from the feed, where upstream asks the model about tokens."""
+        feed = self.feeds.get(req_state.req_id)
+        if feed is None:
+            super()._init_mrope_positions(req_state)
+            return
+        places = feed.prompt_places(self.mrope_positions.cpu.shape[0])
+        req_state.mrope_positions = torch.from_numpy(places)
+        req_state.mrope_position_delta = int(places.max()) + 1 - places.shape[1]
 
     # Upstream's decorator hides the method's type from the checker.
     def sample_tokens(  # type: ignore[override]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import torch
 from vllm import SamplingParams
+from vllm.model_executor.models.interfaces import supports_mrope
 from vllm.tokenizers import TokenizerLike
 from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core import EngineCore
@@ -24,7 +25,7 @@ from engine.device import on_device
 from engine.encoder_cache import encode_ahead
 from engine.errors import InvalidRequestError
 from engine.hidden_states import HiddenStatesPayload, HiddenStateStore
-from engine.multimodal import MediaItem, feature_specs
+from engine.multimodal import AUDIO, MediaItem, feature_specs
 from engine.request import SpeechParameters
 from engine.text_request import (
     TextOutput,
@@ -153,14 +154,24 @@ class TextReplica:
         )
         request.detokenizer = IncrementalDetokenizer.from_new_request(self.tokenizer, core_request)
         if prompt.hidden_states and not (request.deciding or request.calling):
-            self._watch(request)
+            self._watch(request, prompt)
         self.core.add_request(*self.core.preprocess_add_request(core_request))
         request.submitted = True
 
-    def _watch(self, request: TextRequest) -> None:
+    def _watch(self, request: TextRequest, prompt: TextPrompt) -> None:
         if self.hidden_states is None:
             raise ValueError("Hidden states were asked for; the stage is built without them.")
         self.hidden_states.watch(request.request_id)
+        request.places = self._places(prompt)
+
+    def _places(self, prompt: TextPrompt) -> torch.Tensor | None:
+        """Where the model has a prompt's tokens, if some do not count up: those of pictures."""
+        model: object = self.core.model_executor.collective_rpc("get_model")[0]
+        if not supports_mrope(model) or all(item.modality == AUDIO for item in prompt.media):
+            return None
+        specs = feature_specs(prompt.media) or []
+        places, _ = model.get_mrope_input_positions(list(prompt.token_ids), specs)
+        return places
 
     def _convert(self, output: EngineCoreOutput) -> list[TextOutput]:
         request = self.requests[output.request_id]
@@ -194,6 +205,7 @@ class TextReplica:
             prompt_tokens=len(request.prompt.token_ids),
             embeddings=torch.cat(rows.embeddings),
             states=torch.cat(rows.states),
+            places=None if request.places is None else request.places[:, rows.start : rows.stop],
         )
         return [TextOutput(request.request_id, payload, finished=False)]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import torch
 from vllm import SamplingParams
 from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
 from vllm.v1.engine.detokenizer import IncrementalDetokenizer
@@ -73,6 +74,7 @@ class TextRequest:
     calling: bool = False
     held_back: str = ""
     token_ids: list[int] = field(default_factory=list)
+    places: torch.Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)

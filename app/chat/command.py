@@ -7,8 +7,9 @@ import binascii
 from typing import TYPE_CHECKING
 
 from app.audio.pcm import FloatSamples
-from app.chat.schema import AudioPart, ChatRequest, ChosenTool, Message
+from app.chat.schema import AudioPart, ChatRequest, ChosenTool, ImagePart, Message
 from app.errors import invalid, retry_later
+from app.pictures import check_together, decode_picture
 from app.speech.command import check_model, resolve_voice
 from app.state import AppState
 from engine import (
@@ -16,6 +17,7 @@ from engine import (
     Chat,
     ChatMessage,
     OmniRequest,
+    PictureContent,
     PipelineDescription,
     SpeechParameters,
     TextInput,
@@ -47,6 +49,7 @@ async def engine_request(
         await _message(message, state, f"messages[{number}]")
         for number, message in enumerate(request.messages)
     ]
+    check_together((seen for message in messages for seen in message.pictures), "messages")
     choice = request.tool_choice
     chat = Chat(
         messages=tuple(messages),
@@ -85,6 +88,7 @@ def _check_route(route: str, description: PipelineDescription) -> None:
 async def _message(message: Message, state: AppState, where: str) -> ChatMessage:
     content = message.content
     sounds: list[AudioContent] = []
+    pictures: list[PictureContent] = []
     if isinstance(content, str):
         text = content
     else:
@@ -96,6 +100,9 @@ async def _message(message: Message, state: AppState, where: str) -> ChatMessage
                     sounds.append(AudioContent(await _decoded(part, state, param)))
                 else:
                     texts.append(await _written_down(part, state, param))
+            elif isinstance(part, ImagePart):
+                param = f"{where}.content[{number}].image_url.url"
+                pictures.append(await seen_picture(part.image_url.url, state, param))
             else:
                 texts.append(part.text)
         text = "\n".join(texts)
@@ -108,7 +115,24 @@ async def _message(message: Message, state: AppState, where: str) -> ChatMessage
         ),
         tool_call_id=message.tool_call_id,
         sounds=tuple(sounds),
+        pictures=tuple(pictures),
     )
+
+
+async def seen_picture(url: str, state: AppState, param: str) -> PictureContent:
+    """A picture for a Thinker that sees.
+
+    Raises:
+        ApiError: 400; nothing sees here, or it is no picture that can be.
+    """
+    description = state.lifecycle.engine.description
+    if not description.sees:
+        raise invalid(
+            param,
+            f"The pipeline {description.name!r} takes no pictures; leave them out.",
+            "invalid_value",
+        )
+    return await state.codecs.run(lambda: decode_picture(url, param))
 
 
 async def _written_down(part: AudioPart, state: AppState, param: str) -> str:

@@ -56,7 +56,20 @@ class AudioPart(Lenient):
     input_audio: Recording
 
 
-ContentPart = Annotated[TextPart | AudioPart, Field(discriminator="type")]
+class Picture(Lenient):
+    """Where a picture is: a `data:` URL."""
+
+    url: str
+
+
+class ImagePart(Lenient):
+    """A picture in a user's message; `detail` changes nothing, it is seen as it is."""
+
+    type: Literal["image_url"]
+    image_url: Picture
+
+
+ContentPart = Annotated[TextPart | AudioPart | ImagePart, Field(discriminator="type")]
 
 
 def _form(content: object) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from app.audio.wire_formats import TICKS_PER_SECOND
 from app.errors import ApiError
 from app.identifiers import new_identifier
+from app.pictures import check_together
 from app.realtime.client_events import (
     AudioAppend,
     AudioClear,
@@ -45,6 +47,7 @@ from app.realtime.machine_events import (
     RulesChanged,
     TextPending,
 )
+from app.realtime.pictures import Pictures
 from app.realtime.plan import ResponsePlan, configured
 from app.realtime.session_config import SessionConfig
 from app.speech.command import resolve_voice
@@ -70,18 +73,18 @@ def follow(session: Session, said: ClientSaid) -> None:
         case SessionUpdate():
             _update(session, event)
         case ResponseCreate():
-            _create_response(session, event)
+            _create_response(session, event, said.pictures)
         case ResponseCancel():
             session.step(CancelAsked(event.response_id, event.event_id))
         case _:
-            _follow_item_event(session, event)
+            _follow_item_event(session, event, said.pictures)
 
 
-def _follow_item_event(session: Session, event: ClientEvent) -> None:
+def _follow_item_event(session: Session, event: ClientEvent, pictures: Pictures) -> None:
     conversation = session.stage.conversation
     match event:
         case ItemCreate():
-            _create_item(session, event)
+            _create_item(session, event, pictures)
         case ItemRetrieve():
             item = conversation.retrieve(event.item_id)
             session.send("conversation.item.retrieved", item=item.as_wire())
@@ -169,15 +172,24 @@ def _check_voice(session: Session, config: SessionConfig, param: str) -> None:
         raise EventError(refusal.message, "invalid_value", param) from None
 
 
-def _create_item(session: Session, event: ItemCreate) -> None:
+def _create_item(session: Session, event: ItemCreate, pictures: Pictures) -> None:
     recordings = _recordings(session, event.item)
-    item = item_from(event.item)
+    item = item_from(event.item, pictures)
+    _check_pictures([*session.stage.conversation.items, item], "item.content")
     previous = session.stage.conversation.add(item, event.previous_item_id)
     for kind in ("conversation.item.added", "conversation.item.done"):
         session.send(kind, previous_item_id=previous, item=item.as_wire())
     for sound in recordings:
         session.step(TextPending(item.id))
         session.hearing.recognize(item.id, sound, session.config.input_format)
+
+
+def _check_pictures(items: Sequence[Item], param: str) -> None:
+    seen = (one for item in items if isinstance(item, Message) for one in item.pictures)
+    try:
+        check_together(seen, param)
+    except ApiError as refusal:
+        raise EventError(refusal.message, "invalid_value", param) from None
 
 
 def _recordings(
@@ -197,7 +209,7 @@ def _recordings(
     return sounds
 
 
-def _create_response(session: Session, event: ResponseCreate) -> None:
+def _create_response(session: Session, event: ResponseCreate, pictures: Pictures) -> None:
     if session.config.kind == "transcription":
         message = "A transcription session makes no responses."
         raise EventError(message, "invalid_value", "type")
@@ -210,14 +222,16 @@ def _create_response(session: Session, event: ResponseCreate) -> None:
         config,
         session.stage.conversation.id if in_conversation else None,
         metadata=options.metadata,
-        items=_own_input(session, options),
+        items=_own_input(session, options, pictures),
     )
     session.plans[plan.response_id] = plan
     session.step(ResponseAsked(plan.response_id, in_conversation, event.event_id))
     session.plans.pop(plan.response_id, None)
 
 
-def _own_input(session: Session, options: ResponseOptions) -> tuple[Item, ...] | None:
+def _own_input(
+    session: Session, options: ResponseOptions, pictures: Pictures
+) -> tuple[Item, ...] | None:
     if options.input is None:
         return None
     items: list[Item] = []
@@ -225,9 +239,10 @@ def _own_input(session: Session, options: ResponseOptions) -> tuple[Item, ...] |
         if isinstance(wire, ItemReference):
             items.append(_referred(session, wire, position))
             continue
-        item = item_from(wire)
+        item = item_from(wire, pictures)
         known = session.stage.conversation.find(item.id)
         items.append(item if known is None else _with_words(item, known))
+    _check_pictures(items, "response.input")
     return tuple(items)
 
 

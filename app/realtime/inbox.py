@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum, auto
 
 from app.ear.findings import EarFinding
 from app.realtime.client_events import ClientEvent
 from app.realtime.failure import EventError
 from app.realtime.outbox import Closing, Outbox
+from app.realtime.pictures import Pictures
 from engine import StageError, ToolCallPayload, UsagePayload, WordTiming
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSaid:
-    """An event of the client, with the sound it carries, if it does, and whose socket's it is."""
+    """An event of the client, with the sound and pictures it carries, and whose socket's it is."""
 
     outbox: Outbox
     event: ClientEvent
     sound: bytes = b""
+    pictures: Pictures = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class InputAudio(Wire):
 
 
 class InputImage(Wire):
-    """A picture, which no pipeline here can see yet; it is kept and shown back."""
+    """A picture; where no Thinker sees, its address is kept and shown back."""
 
     type: Literal["input_image"]
     image_url: str | None = None

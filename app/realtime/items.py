@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from app.realtime.item_schema import (
     OutputAudio,
     OutputText,
 )
-from engine import AudioContent, ChatMessage, ToolCall, WordTiming
+from engine import AudioContent, ChatMessage, PictureContent, ToolCall, WordTiming
 
 Role = Literal["system", "user", "assistant"]
 
@@ -53,6 +53,7 @@ class Part:
         words: When each word is heard, for an answer's sound.
         end: Up to which tick the sound was heard; None: all of it.
         said: The user's sound, where the Thinker hears it itself.
+        seen: A picture, where the Thinker sees; its address is not kept then.
     """
 
     kind: PartKind
@@ -61,6 +62,7 @@ class Part:
     words: list[WordTiming] = field(default_factory=list)
     end: int | None = None
     said: AudioContent | None = None
+    seen: PictureContent | None = None
 
     @property
     def heard(self) -> str | None:
@@ -123,6 +125,11 @@ class Message:
         return tuple(part.said for part in self.parts if part.said is not None)
 
     @property
+    def pictures(self) -> tuple[PictureContent, ...]:
+        """What the Thinker sees."""
+        return tuple(part.seen for part in self.parts if part.seen is not None)
+
+    @property
     def read(self) -> str:
         """What the Thinker reads: all words, but those of sound that it hears."""
         parts = (part for part in self.parts if part.kind is not PartKind.INPUT_IMAGE)
@@ -182,25 +189,37 @@ class FunctionOutput:
 Item = Message | FunctionCall | FunctionOutput
 
 
-def item_from(wire: MessageItem | FunctionCallItem | FunctionOutputItem) -> Item:
-    """A client's item; it gets an identifier if it has none."""
+def item_from(
+    wire: MessageItem | FunctionCallItem | FunctionOutputItem,
+    pictures: Mapping[str, PictureContent],
+) -> Item:
+    """A client's item; it gets an identifier if it has none.
+
+    Args:
+        wire: What the client sent.
+        pictures: Those of its event that are seen, by address.
+    """
     item_id = wire.id or new_identifier("item")
     if isinstance(wire, FunctionCallItem):
         call_id = wire.call_id or new_identifier("call")
         return FunctionCall(item_id, call_id, wire.name, wire.arguments)
     if isinstance(wire, FunctionOutputItem):
         return FunctionOutput(item_id, wire.call_id, wire.output)
-    return Message(item_id, wire.role, [_part_from(part) for part in wire.content])
+    return Message(item_id, wire.role, [_part_from(part, pictures) for part in wire.content])
 
 
-def _part_from(part: InputText | InputAudio | InputImage | OutputText | OutputAudio) -> Part:
+def _part_from(
+    part: InputText | InputAudio | InputImage | OutputText | OutputAudio,
+    pictures: Mapping[str, PictureContent],
+) -> Part:
     match part:
         case InputText():
             return Part(PartKind.INPUT_TEXT, part.text)
         case InputAudio():
             return Part(PartKind.INPUT_AUDIO, part.transcript)
         case InputImage():
-            return Part(PartKind.INPUT_IMAGE, part.image_url)
+            seen = pictures.get(part.image_url or "")
+            return Part(PartKind.INPUT_IMAGE, None if seen else part.image_url, seen=seen)
         case OutputText():
             return Part(PartKind.OUTPUT_TEXT, part.text)
         case OutputAudio():
@@ -213,8 +232,12 @@ def as_messages(instructions: str, items: Sequence[Item]) -> tuple[ChatMessage, 
     for item in items:
         match item:
             case Message():
-                if item.text or item.sounds:
-                    messages.append(ChatMessage(item.role, item.read, sounds=item.sounds))
+                if item.text or item.sounds or item.pictures:
+                    messages.append(
+                        ChatMessage(
+                            item.role, item.read, sounds=item.sounds, pictures=item.pictures
+                        )
+                    )
             case FunctionOutput():
                 messages.append(ChatMessage("tool", item.output, tool_call_id=item.call_id))
             case FunctionCall():
@@ -232,6 +255,10 @@ MESSAGE_CHARACTERS = 20
 
 SOUND_CHARACTERS = 50
 """What a second of sound counts: a Thinker that hears reads about as many tokens of it."""
+
+
+PICTURE_VALUES = 3 * 32 * 32
+"""Values of a picture that count as a character: a Thinker that sees reads a token of them."""
 
 
 def newest(messages: Sequence[ChatMessage], characters: int) -> tuple[ChatMessage, ...]:
@@ -263,4 +290,5 @@ def newest(messages: Sequence[ChatMessage], characters: int) -> tuple[ChatMessag
 def _length(message: ChatMessage) -> int:
     calls = sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
     heard = sum(len(sound.samples) / sound.sample_rate for sound in message.sounds)
-    return MESSAGE_CHARACTERS + len(message.text) + calls + round(SOUND_CHARACTERS * heard)
+    seen = sum(picture.pixels.size // PICTURE_VALUES for picture in message.pictures)
+    return MESSAGE_CHARACTERS + len(message.text) + calls + round(SOUND_CHARACTERS * heard) + seen

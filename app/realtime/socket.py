@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from enum import Enum, auto
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -15,6 +16,7 @@ from app.realtime.commands import sound_of
 from app.realtime.failure import EventError
 from app.realtime.inbox import ClientErred, ClientSaid, SocketLost, SoundSent
 from app.realtime.outbox import Closing, Outbox
+from app.realtime.pictures import decode_pictures, picture_urls
 from app.realtime.session import Session
 
 logger = logging.getLogger(__name__)
@@ -81,9 +83,17 @@ class SessionSocket:
         if text is None:
             message = "Events are JSON in text frames; binary frames mean nothing here."
             raise EventError(message, "invalid_event")
+        services = self._session.services
         if len(text) <= INLINE_CHARACTERS:
-            return self._read_event(text)
-        return await self._session.services.codecs.run(lambda: self._read_event(text))
+            said = self._read_event(text)
+        else:
+            said = await services.codecs.run(lambda: self._read_event(text))
+        urls = picture_urls(said.event) if services.engine.description.sees else {}
+        if not urls:
+            return said
+        event_id = said.event.event_id
+        pictures = await services.codecs.run(lambda: decode_pictures(urls, event_id))
+        return replace(said, pictures=pictures)
 
     def _read_event(self, text: str) -> ClientSaid:
         event = parse_client_event(text)

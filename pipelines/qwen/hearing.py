@@ -29,6 +29,7 @@ from vllm.multimodal.inputs import MultiModalFieldConfig, MultiModalKwargsItems
 from engine.errors import ConfigurationError
 from engine.multimodal import MediaItem
 from engine.request import AudioContent
+from pipelines.qwen.seeing import Seeing
 
 Processor = Qwen2_5OmniProcessor | Qwen3OmniMoeProcessor
 
@@ -81,6 +82,7 @@ class Hearing:
                 f"checkpoints have a {kind.__name__}."
             )
         self.processor: Processor = processor
+        self.seeing = Seeing(processor)
         self.encoder = encoder
         extractor = processor.feature_extractor
         self._longest = extractor.n_samples if encoder.padded else None

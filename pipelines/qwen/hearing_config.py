@@ -1,4 +1,4 @@
-"""What the engine may know of how a Thinker hears; cheap to import."""
+"""What the engine may know of how a Thinker hears and sees; cheap to import."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine import AudioContent
+from engine import AudioContent, PictureContent
 from engine.pipeline_config import HearingConfig, Models
 
 if TYPE_CHECKING:
@@ -17,6 +17,19 @@ MEL_FRAMES_PER_SECOND = 100
 """The feature extractors' hop is 10 ms."""
 
 STAGE = "thinker"
+
+
+def seeing(hearing_of: Callable[[Path], Hearing]) -> Callable[[Models, PictureContent], None]:
+    """What makes of a picture what a Thinker's encoder reads, for `PipelineConfig.see`.
+
+    Args:
+        hearing_of: What hears and sees for the checkpoint in a folder, loaded once.
+    """
+
+    def see(models: Models, picture: PictureContent) -> None:
+        hearing_of(models[STAGE]).seeing.see(picture)
+
+    return see
 
 
 def hearing_config(hearing_of: Callable[[Path], Hearing]) -> HearingConfig:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +72,7 @@ class ChatToPrompt:
 
 
 Prompt = tuple[tuple[int, ...], tuple[MediaItem, ...]]
-"""Token ids with room for sounds, and the sounds."""
+"""Token ids with room for sounds and pictures, and these."""
 
 
 def prompt_of(chat: Chat, hearing: Hearing, system: str | None = None) -> Prompt:
@@ -101,8 +101,13 @@ def rendered_prompt(messages: Sequence[ChatMessage], hearing: Hearing, *, answer
 
     tokenizer = processor.tokenizer
     token_ids = encode_rendered(tokenizer, [rendered_message(m) for m in messages], render)
-    sounds = [hearing.hear(sound) for message in messages for sound in message.sounds]
-    return _expanded(token_ids, tokenizer.convert_tokens_to_ids(processor.audio_token), sounds)
+    token = tokenizer.convert_tokens_to_ids
+    sounds, pictures = token(processor.audio_token), token(processor.image_token)
+    media: dict[int, list[tuple[MediaItem, ...]]] = {sounds: [], pictures: []}
+    for message in messages:
+        media[sounds] += [hearing.hear(sound) for sound in message.sounds]
+        media[pictures] += [(hearing.seeing.see(picture),) for picture in message.pictures]
+    return _expanded(token_ids, media)
 
 
 def _with_tools(chat: Chat, messages: list[ChatMessage]) -> list[ChatMessage]:
@@ -131,32 +136,38 @@ def rendered_message(message: ChatMessage) -> dict[str, object]:
         json.dumps({"name": call.name, "arguments": json.loads(call.arguments)})
         for call in message.tool_calls
     ]
-    if not message.sounds:
+    if not message.sounds and not message.pictures:
         content = "\n".join(part for part in (message.text, *calls) if part)
         return {"role": message.role, "content": content}
-    parts: list[dict[str, object]] = [{"type": "audio", "audio": None} for _ in message.sounds]
+    parts: list[dict[str, object]] = [{"type": "image", "image": None} for _ in message.pictures]
+    parts += [{"type": "audio", "audio": None} for _ in message.sounds]
     if message.text:
         parts.append({"type": "text", "text": message.text})
     return {"role": message.role, "content": parts}
 
 
-def _expanded(
-    token_ids: list[int], placeholder: int, sounds: list[tuple[MediaItem, ...]]
-) -> Prompt:
-    """Each placeholder as often as its sound's windows have embeddings."""
-    if token_ids.count(placeholder) != len(sounds):
-        raise ValueError(
-            f"The conversation has {len(sounds)} sounds, but {token_ids.count(placeholder)} "
-            "placeholders for sound; the checkpoint's chat template is another model's."
-        )
+def _expanded(token_ids: list[int], media: Mapping[int, list[tuple[MediaItem, ...]]]) -> Prompt:
+    """Each placeholder as often as its sound's windows, or its picture, have embeddings.
+
+    Args:
+        token_ids: The rendered conversation.
+        media: By placeholder, what it stands for in order.
+    """
+    for placeholder, items in media.items():
+        if token_ids.count(placeholder) != len(items):
+            raise ValueError(
+                f"The conversation has {len(items)} sounds or pictures, but "
+                f"{token_ids.count(placeholder)} placeholders for them; the checkpoint's chat "
+                "template is another model's."
+            )
     expanded: list[int] = []
-    media: list[MediaItem] = []
-    remaining = iter(sounds)
+    placed: list[MediaItem] = []
+    remaining = {placeholder: iter(items) for placeholder, items in media.items()}
     for token in token_ids:
-        if token != placeholder:
+        if token not in remaining:
             expanded.append(token)
             continue
-        for window in next(remaining):
-            media.append(replace(window, offset=len(expanded)))
-            expanded.extend([placeholder] * window.length)
-    return tuple(expanded), tuple(media)
+        for item in next(remaining[token]):
+            placed.append(replace(item, offset=len(expanded)))
+            expanded.extend([token] * item.length)
+    return tuple(expanded), tuple(placed)

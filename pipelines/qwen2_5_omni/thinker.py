@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from transformers import PretrainedConfig, Qwen2_5OmniConfig
 
-from engine import ChatMessage
+from engine import ChatMessage, InvalidRequestError
 from engine.chunk import TextPayload
 from engine.text_request import TextPrompt
 from pipelines.qwen.hearing import Hearing
 from pipelines.qwen.prompts import rendered_prompt, with_system
+from pipelines.qwen.quantised import hand_on
 
 ARCHITECTURE = "Qwen2_5OmniModel"
 """vLLM's name for its model of the Thinker; checkpoints have several."""
@@ -33,6 +34,7 @@ def configure(config: PretrainedConfig) -> PretrainedConfig:
     if not isinstance(config, Qwen2_5OmniConfig):
         return config
     config.architectures = [ARCHITECTURE]
+    hand_on(config, "thinker_config", config)
     return config
 
 
@@ -55,14 +57,15 @@ class TextToPrompt:
         """Takes a piece of text.
 
         Raises:
-            ValueError: The text is longer than `LONGEST_TEXT`.
+            InvalidRequestError: The text is longer than `LONGEST_TEXT`.
         """
         self._length += len(payload.text)
         if self._length > LONGEST_TEXT:
             self._parts.clear()
-            raise ValueError(
+            raise InvalidRequestError(
+                "text",
                 f"The text is longer than {LONGEST_TEXT} characters; this model reads a text whole "
-                "before it speaks. Send it in parts."
+                "before it speaks. Send it in parts.",
             )
         self._parts.append(payload.text)
 
@@ -84,7 +87,7 @@ class TextToPrompt:
         messages = (ChatMessage("user", READ_ALOUD + text), ChatMessage("assistant", text))
         opened = with_system(messages, SYSTEM_PROMPT)
         token_ids, _ = rendered_prompt(opened, self._hearing, answered=True)
-        return TextPrompt(token_ids=token_ids, max_tokens=1, hidden_states=True)
+        return TextPrompt(token_ids=token_ids, max_tokens=1, parameter="text", hidden_states=True)
 
     @property
     def finished(self) -> bool:

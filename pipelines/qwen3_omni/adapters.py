@@ -27,11 +27,13 @@ class Positions:
         token_ids: Shape [positions].
         embeddings: Shape [positions, hidden].
         states: Shape [positions, hidden].
+        places: Of the prompt's tokens, shape [3, prompt positions]; None: they count up.
     """
 
     token_ids: npt.NDArray[np.int64]
     embeddings: Rows
     states: Rows
+    places: npt.NDArray[np.int64] | None
 
     @classmethod
     def of(cls, payloads: list[HiddenStatesPayload]) -> Positions:
@@ -41,12 +43,47 @@ class Positions:
             np.array(tokens, np.int64),
             _array([payload.embeddings for payload in payloads]),
             _array([payload.states for payload in payloads]),
+            _places([payload.places for payload in payloads]),
         )
 
 
 def _array(parts: list[torch.Tensor]) -> Rows:
     values: Rows = torch.cat(parts).float().cpu().numpy()
     return values
+
+
+def _places(parts: list[torch.Tensor | None]) -> npt.NDArray[np.int64] | None:
+    known = [places for places in parts if places is not None]
+    return np.asarray(torch.cat(known, dim=1), np.int64) if known else None
+
+
+def spoken_places(
+    tokens: npt.NDArray[np.int64], places: npt.NDArray[np.int64], picture: int
+) -> npt.NDArray[np.int64]:
+    """Where the Talker has what it reads: pictures keep their shape, the rest counts on.
+
+    Args:
+        tokens: Of the users' messages, shape [rows].
+        places: Where the Thinker has them, shape [3, rows].
+        picture: The token that stands for a piece of a picture.
+
+    Returns:
+        Shape [3, rows].
+    """
+    result = np.empty_like(places)
+    following = 0
+    # Runs of pieces of one picture; pictures have marks between them.
+    edges = np.flatnonzero(np.diff(tokens == picture, prepend=False, append=False))
+    start = 0
+    for first, stop in edges.reshape(-1, 2):
+        result[:, start:first] = following + np.arange(first - start)
+        following += first - start
+        block = places[:, first:stop]
+        result[:, first:stop] = block - block.min() + following
+        following += block.max() - block.min() + 1
+        start = stop
+    result[:, start:] = following + np.arange(len(tokens) - start)
+    return result
 
 
 class StatesToRows:
@@ -96,23 +133,41 @@ class StatesToRows:
 
     def _begin(self, positions: Positions, prompt_tokens: int) -> None:
         """Makes the Talker's prompt, and rows of what came with its end."""
-        heard = self._heard(positions, prompt_tokens)
+        users = self._users(positions, prompt_tokens)
+        heard = self._heard(positions, users)
         opening = self._opening(positions, prompt_tokens)
         prompt = np.concatenate([heard, opening])
         following = vector_rows(RowKind.TEXT, positions.embeddings[prompt_tokens + 1 :])
         padding = Padding(self._mark(RowKind.PAD)[0])
         rows = np.concatenate([prompt, following])
-        self._rows.append(FeedRows(rows, prompt_rows=len(prompt), padding=padding))
+        places = self._prompt_places(positions, users, len(prompt))
+        self._rows.append(FeedRows(rows, (), len(prompt), padding, places))
         self._begun = True
         self._prompt.clear()
 
-    def _heard(self, positions: Positions, prompt_tokens: int) -> Rows:
-        """The users' messages: states where there is sound, embeddings where there is text."""
+    def _prompt_places(
+        self, positions: Positions, users: npt.NDArray[np.int64], rows: int
+    ) -> npt.NDArray[np.int64] | None:
+        """Where the Talker has its prompt; None: it counts up."""
+        if positions.places is None:
+            return None
+        tokens, places = positions.token_ids[users], positions.places[:, users]
+        heard = spoken_places(tokens, places, self._tokens.picture)
+        following = int(heard.max(initial=-1)) + 1
+        opening = np.arange(following, following + rows - len(users))
+        return np.concatenate([heard, np.tile(opening, (len(heard), 1))], axis=1)
+
+    def _users(self, positions: Positions, prompt_tokens: int) -> npt.NDArray[np.int64]:
+        """Which positions are users' messages."""
         tokens = positions.token_ids[:prompt_tokens]
         places = np.arange(prompt_tokens)
         begins = np.maximum.accumulate(np.where(tokens == self._tokens.message_begin, places, -1))
         roles = tokens[np.minimum(np.maximum(begins, 0) + 1, prompt_tokens - 1)]
-        users = places[roles == self._tokens.user]
+        return places[roles == self._tokens.user]
+
+    def _heard(self, positions: Positions, users: npt.NDArray[np.int64]) -> Rows:
+        """The users' messages: states of what is heard or seen, embeddings of text."""
+        tokens = positions.token_ids
         media = np.isin(tokens[users], self._tokens.media)
         vectors = np.where(
             media[:, None], positions.states[users], positions.embeddings[users]

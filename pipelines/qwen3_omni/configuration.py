@@ -21,6 +21,7 @@ class TalkerTokens:
         message_begin: What begins each message of the Thinker's prompt.
         user: The role that follows it in users' messages.
         media: What stands in the Thinker's prompt for sound and pictures.
+        picture: What stands there for a piece of a picture.
         no_think: Codec token that says that the Talker does not think.
         think_begin: Codec token before where its thoughts would be.
         think_end: Codec token behind that.
@@ -32,6 +33,7 @@ class TalkerTokens:
     message_begin: int
     user: int
     media: tuple[int, ...]
+    picture: int
     no_think: int
     think_begin: int
     think_end: int
@@ -93,6 +95,7 @@ def _checkpoint(config: dict[str, Any]) -> Checkpoint:
     tokens = TalkerTokens(
         message_begin=config["im_start_token_id"],
         user=config["user_token_id"],
+        picture=thinker["image_token_id"],
         media=tuple(thinker[f"{kind}_token_id"] for kind in ("audio", "image", "video")),
         no_think=talker["codec_nothink_id"],
         think_begin=talker["codec_think_bos_id"],

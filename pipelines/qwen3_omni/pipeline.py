@@ -31,7 +31,7 @@ from engine.pipeline_config import (
 )
 from pipelines.costs import characters, one, samples
 from pipelines.qwen.files import checkpoint_folder, inspect_text, model_id
-from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config
+from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config, seeing
 from pipelines.qwen3_omni.configuration import Checkpoint, read_checkpoint
 from pipelines.qwen3_omni.hearing import hearing_of
 
@@ -44,7 +44,8 @@ FOLDER = Path(__file__).parent
 NAME = "qwen3_omni"
 
 MOST_SOUNDS = 64
-"""Sounds in one conversation."""
+MOST_PICTURES = 64
+"""Sounds and pictures in one conversation."""
 
 UNHEARD_TEXT = 4_096
 LONGEST_DELTA = 64
@@ -95,6 +96,7 @@ def describe(models: Models) -> PipelineDescription:
         word_timings=False,
         routes=("chat", "chat_text"),
         hears=True,
+        sees=True,
         sound_window=checkpoint_of(folder).sound_window / MEL_FRAMES_PER_SECOND,
     )
 
@@ -154,7 +156,7 @@ def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:
         deployment,
         conditioned=False,
         hidden_layer=checkpoint_of(folder).accept_hidden_layer,
-        media={"audio": MOST_SOUNDS},
+        media={"audio": MOST_SOUNDS, "image": MOST_PICTURES},
         weights=("thinker.",),
         configure=configure,
     )
@@ -288,4 +290,5 @@ PIPELINE = PipelineConfig(
     warm_up_text="Hello there.",
     deploy=FOLDER / "deploy.yaml",
     hearing=hearing_config(hearing_of),
+    see=seeing(hearing_of),
 )

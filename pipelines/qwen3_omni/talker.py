@@ -23,12 +23,13 @@ from vllm.model_executor.layers.activation import get_act_fn
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.models.qwen3_moe import Qwen3MoeModel
+from vllm.model_executor.models.qwen3_omni_moe_thinker import Qwen3MoeLLMModel
 from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
 from engine.conditioned_model import ChooseCodes
 from pipelines.qwen.quantised import hand_on
 from pipelines.qwen.talker import CodecTalker
-from pipelines.qwen3_omni.model_configuration import part, rope_theta
+from pipelines.qwen3_omni.model_configuration import part, rope_theta, rotary_rows
 from pipelines.qwen3_omni.rows import CODEC, KIND, MARKS, VECTOR, RowKind, row_width
 from pipelines.qwen3_tts.code_predictor import CodePredictor
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
@@ -61,8 +62,7 @@ CHECKPOINT_NAMES = Qwen3MoeModel.hf_to_vllm_mapper | WeightsMapper(
 def configure(config: PretrainedConfig, *, quantised: bool = False) -> PretrainedConfig:
     """The Talker's part of a checkpoint's configuration, as vLLM's backbone reads it.
 
-    Sound and text have the same position in all three rows of the rotary embedding, which then is
-    the plain one. The reference's Talker has experts in every layer, whatever is said.
+    The reference's Talker has experts in every layer, whatever is said.
     vLLM also tries this with an empty configuration, which is left as it is.
 
     Args:
@@ -83,8 +83,7 @@ def configure(config: PretrainedConfig, *, quantised: bool = False) -> Pretraine
     # The configuration is open: what it does not know is kept, and saved with it.
     talker.update({MARK_TOKENS: [tokens[kind] for kind in MARKS]})
     text = part(talker.text_config, Qwen3OmniMoeTalkerTextConfig)
-    theta = rope_theta(text.rope_parameters)
-    text.rope_parameters = {"rope_type": "default", "rope_theta": theta}
+    text.rope_parameters = rotary_rows(text.rope_parameters)
     text.mlp_only_layers, text.decoder_sparse_step = [], 1
     return talker
 
@@ -122,8 +121,11 @@ class Projection(nn.Module):
         return self.linear_fc2(self.act_fn(self.linear_fc1(vectors)))
 
 
-class Qwen3OmniTalker(CodecTalker[Qwen3MoeModel]):
-    """The Talker as vLLM and the conditioned runner drive it; its rows are those of `rows.py`."""
+class Qwen3OmniTalker(CodecTalker[Qwen3MoeLLMModel]):
+    """The Talker as vLLM and the conditioned runner drive it; its rows are those of `rows.py`.
+
+    Its backbone is that of vLLM's Thinker, whose positions may have several rows when compiled.
+    """
 
     hf_to_vllm_mapper = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.float32)
@@ -145,7 +147,7 @@ class Qwen3OmniTalker(CodecTalker[Qwen3MoeModel]):
         self.begin_token = config.codec_bos_id
         self.end_token: int | None = config.codec_eos_token_id
         self.mark_token_ids: list[int] = config.to_dict()[MARK_TOKENS]
-        self.model = Qwen3MoeModel(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
+        self.model = Qwen3MoeLLMModel(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
         self.text_projection = Projection(config)
         self.hidden_projection = Projection(config)
         self.marks = nn.Parameter(

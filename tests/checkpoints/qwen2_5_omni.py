@@ -43,13 +43,14 @@ OTHER_TOKENS = (
     "<tts_text_bos_single>",
 )
 
-# Renders as the published template does for text and sound.
+# Renders as the published template does for text, sound and pictures.
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{ '<|im_start|>' + message.role + '\n' }}"
     "{%- if message.content is string -%}{{ message.content }}"
     "{%- else -%}{%- for part in message.content -%}"
     "{%- if part.type == 'audio' -%}{{ '<|audio_bos|><|AUDIO|><|audio_eos|>' }}"
+    "{%- elif part.type == 'image' -%}{{ '<|vision_bos|><|IMAGE|><|vision_eos|>' }}"
     "{%- elif part.type == 'text' -%}{{ part.text }}{%- endif -%}"
     "{%- endfor -%}{%- endif -%}"
     "{{ '<|im_end|>\n' }}"

@@ -43,13 +43,14 @@ OTHER_TOKENS = (
     "<tts_text_eod>",
 )
 
-# Renders as the published template does for text and sound without tools.
+# Renders as the published template does for text, sound and pictures without tools.
 CHAT_TEMPLATE = (
     "{%- for message in messages -%}"
     "{{ '<|im_start|>' + message.role + '\n' }}"
     "{%- if message.content is string -%}{{ message.content }}"
     "{%- else -%}{%- for part in message.content -%}"
     "{%- if part.type == 'audio' -%}{{ '<|audio_start|><|audio_pad|><|audio_end|>' }}"
+    "{%- elif part.type == 'image' -%}{{ '<|vision_start|><|image_pad|><|vision_end|>' }}"
     "{%- elif part.type == 'text' -%}{{ part.text }}{%- endif -%}"
     "{%- endfor -%}{%- endif -%}"
     "{{ '<|im_end|>\n' }}"

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from engine import ConfigurationError, InvalidRequestError, SpeechParameters
-from engine.deploy_config import load_deploy_config
-from pipelines.qwen.weights import INDEX
+from engine.deploy_config import StageDeployment, load_deploy_config
+from engine.weight_files import INDEX
 from pipelines.qwen2_5_omni.checkpoint import (
     SPEAKER_FILE,
     check_weights,
@@ -21,6 +21,7 @@ from pipelines.qwen2_5_omni.checkpoint import (
     load_vocoder,
 )
 from pipelines.qwen2_5_omni.pipeline import FOLDER, PIPELINE
+from pipelines.qwen2_5_omni.stages import build_talker
 
 WEIGHT = "token2wav.code2wav_dit_model.proj_out.weight"
 
@@ -42,7 +43,8 @@ def change(folder: Path, remove: str, add: dict[str, torch.Tensor]) -> None:
 
 
 def test_a_good_checkpoint_is_taken_whole(checkpoint: Path, tmp_path: Path) -> None:
-    check_weights(checkpoint)
+    for part in ("thinker.", "talker."):
+        check_weights(checkpoint, part)
     models = PIPELINE.resolve(str(checkpoint), tmp_path)
     assert set(models) == {stage.name for stage in PIPELINE.stages}
     description = PIPELINE.describe(models)
@@ -52,12 +54,17 @@ def test_a_good_checkpoint_is_taken_whole(checkpoint: Path, tmp_path: Path) -> N
 
 def test_a_missing_and_an_unknown_weight_are_named(folder: Path) -> None:
     change(folder, WEIGHT, {f"{WEIGHT}_old": torch.zeros(1)})
-    for load in (check_weights, load_denoiser):
-        with pytest.raises(ConfigurationError) as refused:
-            load(folder)
-        assert f"{WEIGHT} is missing" in str(refused.value)
-        assert f"{WEIGHT}_old is not known" in str(refused.value)
+    with pytest.raises(ConfigurationError) as refused:
+        load_denoiser(folder)
+    assert f"{WEIGHT} is missing" in str(refused.value)
+    assert f"{WEIGHT}_old is not known" in str(refused.value)
     load_vocoder(folder)
+    weight = "talker.codec_head.weight"
+    path = shard_of(folder, weight)
+    tensors = load_file(path)
+    save_file({f"{n}_old" if n == weight else n: t for n, t in tensors.items()}, path)
+    with pytest.raises(ConfigurationError, match=f"{weight} is missing; {weight}_old is not known"):
+        build_talker(folder, StageDeployment())
 
 
 def test_a_weight_of_another_shape_is_named_with_both(folder: Path) -> None:

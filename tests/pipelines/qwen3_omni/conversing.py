@@ -97,10 +97,14 @@ class Answer:
 
 
 def reference_answer(
-    model: Qwen3OmniMoeForConditionalGeneration, chat: Chat, hearing: Hearing, speaker: str
+    model: Qwen3OmniMoeForConditionalGeneration,
+    chat: Chat,
+    hearing: Hearing,
+    speaker: str,
+    inputs: dict[str, torch.Tensor] | None = None,
 ) -> Answer:
     """The reference's greedy answer, its codes caught on their way to its decoder."""
-    inputs = reference_inputs(chat, hearing)
+    inputs = reference_inputs(chat, hearing) if inputs is None else inputs
     caught: list[torch.Tensor] = []
     hook = model.code2wav.register_forward_pre_hook(lambda _, args: caught.append(args[0]))
     try:
