@@ -28,6 +28,9 @@ from engine import OmniRequest, TextInput, TextReport
 
 router = APIRouter(tags=["speech"])
 
+INLINE_BODY_BYTES = 64 << 10
+"""Bodies up to this size are read on the event loop; larger ones on a worker thread."""
+
 INLINE_INSPECTION_CHARACTERS = 500
 """Texts up to this length are looked at on the event loop; longer ones on a worker thread."""
 
@@ -53,8 +56,7 @@ async def create_speech(
     try:
         body = await read_body(request, state.settings.maximum_body_bytes)
         engine = state.lifecycle.engine
-        speech_request = parse_speech_request(body)
-        command = resolve_speech_request(speech_request, engine.description, state.settings)
+        command = await _understand(state, engine, body)
         transport = command.transport
         report = await inspect_text(state, engine, command.text)
         if not report.speakable:
@@ -64,6 +66,18 @@ async def create_speech(
         state.metrics.requests.labels(transport, outcome).inc()
         raise
     return _response(state, engine, command, report, tenant, context_of(request))
+
+
+async def _understand(state: AppState, engine: SpeechEngine, body: bytes) -> SpeechCommand:
+    """Reads and checks a body; one that is large, with reference audio, on a worker thread."""
+
+    def understand() -> SpeechCommand:
+        request = parse_speech_request(body)
+        return resolve_speech_request(request, engine.description, state.settings)
+
+    if len(body) <= INLINE_BODY_BYTES:
+        return understand()
+    return await state.codecs.run(understand)
 
 
 async def inspect_text(state: AppState, engine: SpeechEngine, text: str) -> TextReport:

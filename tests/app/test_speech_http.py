@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from app.audio.formats import AudioFormat
+from app.routes.speech import INLINE_BODY_BYTES
 from tests.app.decoding import decode
 from tests.app.doubles import WORD_SAMPLES, HummingEngine
 from tests.app.serving import Serving, serving
@@ -239,6 +240,13 @@ def test_a_body_above_the_limit_is_refused_while_it_comes() -> None:
         response = client.post(url, json={**BODY, "input": "a" * 4000})
         assert response.status_code == 413
         assert _error(response)["code"] == "request_too_large"
+
+
+def test_mistakes_in_large_bodies_are_named_too(client: httpx.Client) -> None:
+    body = {**BODY, "ref_audio": "?" * 2 * INLINE_BODY_BYTES}
+    response = client.post("/v1/audio/speech", json=body)
+    assert response.status_code == 400
+    assert _error(response)["param"] == "ref_audio"
 
 
 def test_a_whole_body_above_the_limit_is_refused() -> None:
