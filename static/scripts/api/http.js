@@ -7,14 +7,13 @@ const BASE = new URL("../../", import.meta.url);
 export class ApiProblem extends Error {
   /**
    * @param {string} message
-   * @param {{status?: number, code?: string | null, retryAfter?: number | null}} [details]
+   * @param {{status?: number, code?: string | null}} [details]
    */
-  constructor(message, { status = 0, code = null, retryAfter = null } = {}) {
+  constructor(message, { status = 0, code = null } = {}) {
     super(message);
     this.name = "ApiProblem";
     this.status = status;
     this.code = code;
-    this.retryAfter = retryAfter;
   }
 
   /** Whether the server wants a key, or another one. */
@@ -35,7 +34,6 @@ export function address(path, kind = "http") {
 }
 
 async function problemOf(response) {
-  const retryAfter = Number(response.headers.get("Retry-After")) || null;
   let error = null;
   try {
     ({ error } = await response.json());
@@ -43,7 +41,7 @@ async function problemOf(response) {
     // A proxy's error page; the status has to do.
   }
   const message = error?.message ?? `The server answered ${response.status} ${response.statusText}.`;
-  return new ApiProblem(message, { status: response.status, code: error?.code ?? null, retryAfter });
+  return new ApiProblem(message, { status: response.status, code: error?.code ?? null });
 }
 
 /**

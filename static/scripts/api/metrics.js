@@ -23,29 +23,9 @@ export class Metrics {
    * @returns {number}
    */
   sum(name, labels = {}) {
-    return this.#matching(name, labels).reduce((sum, sample) => sum + sample.value, 0);
-  }
-
-  /** Whether the server has the metric. @param {string} name */
-  has(name) {
-    return this.#samples.some((sample) => sample.name === name);
-  }
-
-  /**
-   * All values of a label.
-   * @param {string} name
-   * @param {string} label
-   * @returns {string[]}
-   */
-  valuesOf(name, label) {
-    const values = this.#matching(name, {}).map((sample) => sample.labels[label]);
-    return [...new Set(values.filter((value) => value !== undefined))];
-  }
-
-  #matching(name, labels) {
     const wanted = Object.entries(labels);
-    return this.#samples.filter(
-      (sample) => sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value),
-    );
+    return this.#samples
+      .filter((sample) => sample.name === name && wanted.every(([label, value]) => sample.labels[label] === value))
+      .reduce((sum, sample) => sum + sample.value, 0);
   }
 }

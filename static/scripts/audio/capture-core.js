@@ -1,6 +1,6 @@
 /** What the capture worklet does with samples, without the browser's audio API. */
 
-import { intoInt16 } from "./pcm.js";
+import { SAMPLE_RATE, intoInt16 } from "./pcm.js";
 import { Resampler } from "./resampler.js";
 
 export class CaptureCore {
@@ -18,7 +18,7 @@ export class CaptureCore {
    * @param {{inputRate: number, outputRate?: number, frameSeconds?: number, largestQuantum?: number}} options
    * @param {(frame: Int16Array, level: number) => void} onFrame Gets each frame, which it may keep.
    */
-  constructor({ inputRate, outputRate = 24_000, frameSeconds = 0.02, largestQuantum = 1024 }, onFrame) {
+  constructor({ inputRate, outputRate = SAMPLE_RATE, frameSeconds = 0.02, largestQuantum = 1024 }, onFrame) {
     this.#resampler = new Resampler(inputRate, outputRate);
     this.#waiting = new Float32Array(largestQuantum + this.#resampler.inputsFor(2) + 2);
     this.#resampled = new Float32Array(Math.ceil((this.#waiting.length * outputRate) / inputRate) + 2);

@@ -1,6 +1,7 @@
 /** Conversions between 16-bit samples, floating-point samples, base64 and WAV. */
 
 export const SAMPLE_RATE = 24_000;
+export const BYTES_PER_SECOND = 2 * SAMPLE_RATE;
 const LARGEST = 32_768;
 
 /**

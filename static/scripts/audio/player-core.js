@@ -6,11 +6,12 @@
  * not be faded in time is never played: nothing clicks. Flushing is done within one quantum.
  */
 
+import { SAMPLE_RATE } from "./pcm.js";
 import { Resampler } from "./resampler.js";
 import { RingBuffer } from "./ring-buffer.js";
 
 const DEFAULTS = {
-  inputRate: 24_000,
+  inputRate: SAMPLE_RATE,
   capacitySeconds: 120,
   startSeconds: 0.1,
   longestStartSeconds: 0.6,

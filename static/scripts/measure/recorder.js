@@ -3,7 +3,8 @@
 import { Utterance } from "./utterance.js";
 
 const KEPT = 20;
-const BUFFER_SAMPLES = 600;
+/** How often in a row the buffer is noted at most, and what a chart of it has room for. */
+export const BUFFER_SAMPLES = 600;
 
 /** Dispatches `change` when an utterance begins, ends or is measured. */
 export class Recorder extends EventTarget {

@@ -1,6 +1,6 @@
 /** The spoken answers: they go to the output, can be interrupted, and the server is told how far they were heard. */
 
-import { SampleJoiner, fromBase64 } from "../audio/pcm.js";
+import { SAMPLE_RATE, SampleJoiner, fromBase64 } from "../audio/pcm.js";
 
 /** Dispatches `change` when something begins or ends, `sound` with {item, milliseconds} as sound arrives, and `cut` with {item}. */
 export class Answers extends EventTarget {
@@ -34,11 +34,6 @@ export class Answers extends EventTarget {
   /** Whether an answer is heard, or about to be. */
   get audible() {
     return this.#pending.size > 0;
-  }
-
-  /** Whether the sound of a response is dropped. @param {string} response */
-  isDropped(response) {
-    return this.#dropped.has(response);
   }
 
   /** Follows one event of the server. @param {{type: string}} event */
@@ -86,7 +81,7 @@ export class Answers extends EventTarget {
       this.#changed();
     }
     const samples = this.#joiner.join(fromBase64(delta));
-    const milliseconds = samples.length / 24;
+    const milliseconds = (1000 * samples.length) / SAMPLE_RATE;
     this.#output.write(samples);
     this.dispatchEvent(new CustomEvent("sound", { detail: { item, milliseconds } }));
   }
@@ -100,10 +95,9 @@ export class Answers extends EventTarget {
   #end(response) {
     if (this.#active === response.id) this.#active = null;
     const interrupted = response.status === "cancelled" && response.status_details?.reason === "turn_detected";
-    if (interrupted && !this.#dropped.has(response.id)) {
-      this.#dropped.add(response.id);
-      this.#silence();
-    }
+    // Nothing of a response follows its end.
+    const dropped = this.#dropped.delete(response.id);
+    if (interrupted && !dropped) this.#silence();
     this.#changed();
   }
 

@@ -1,11 +1,13 @@
 /** From what a person chose to the `session` of the protocol. */
 
+import { SAMPLE_RATE } from "../audio/pcm.js";
+
 /**
  * @typedef {{voice: string, turns: "semantic" | "silence" | "manual", eagerness: string, silenceMilliseconds: number,
  *   interruptible: boolean, instructions: string}} TalkSettings
  */
 
-const PCM = { type: "audio/pcm", rate: 24_000 };
+const PCM = { type: "audio/pcm", rate: SAMPLE_RATE };
 
 /**
  * @param {TalkSettings} settings

@@ -1,6 +1,6 @@
 /** Measures each answer of a conversation, from the end of the person's turn. */
 
-import { fromBase64 } from "../audio/pcm.js";
+import { BYTES_PER_SECOND, fromBase64 } from "../audio/pcm.js";
 
 export class TurnClock {
   #recorder;
@@ -66,7 +66,7 @@ export class TurnClock {
     const utterance = this.#recorder.find(item);
     if (utterance === null) return;
     if (utterance.firstSoundAt === null) this.#noteTimeline(utterance, response);
-    utterance.arrived(this.#clock(), fromBase64(delta).length / 48_000);
+    utterance.arrived(this.#clock(), fromBase64(delta).length / BYTES_PER_SECOND);
   }
 
   #end(response) {

@@ -4,7 +4,7 @@ import { ApiProblem } from "../api/http.js";
 import { fetchSpeech, streamSpeech } from "../api/speech.js";
 import { fetchTimeline } from "../api/timeline.js";
 import { warningText } from "../api/warning.js";
-import { toWav } from "../audio/pcm.js";
+import { SAMPLE_RATE, toWav } from "../audio/pcm.js";
 import { byId, milliseconds, seconds } from "../dom.js";
 import { keep } from "../preferences.js";
 import { SpokenText } from "../widgets/spoken-text.js";
@@ -110,7 +110,7 @@ export class SpeakView {
         spoken.add(event.word);
       } else if (event.type === "sound") {
         const first = utterance.firstSoundAt === null;
-        utterance.arrived(performance.now(), event.samples.length / 24_000);
+        utterance.arrived(performance.now(), event.samples.length / SAMPLE_RATE);
         if (first) this.#noteTimeline(running, key);
         running.pieces.push(event.samples.slice());
         output.write(event.samples);

@@ -1,8 +1,7 @@
 /** How much sound was buffered over the last seconds. */
 
 import { milliseconds } from "../dom.js";
-
-const SAMPLES = 600;
+import { BUFFER_SAMPLES } from "../measure/recorder.js";
 
 export class BufferChart {
   #canvas;
@@ -39,7 +38,7 @@ export class BufferChart {
       if (mark > 0) context.fillText(milliseconds(mark), 0, y(mark) - 4);
     }
     if (buffered.length < 2) return;
-    const x = (index) => width - ((buffered.length - 1 - index) * width) / SAMPLES;
+    const x = (index) => width - ((buffered.length - 1 - index) * width) / BUFFER_SAMPLES;
     context.beginPath();
     buffered.forEach((value, index) => context.lineTo(x(index), y(value)));
     context.strokeStyle = style.getPropertyValue("--them");
