@@ -22,7 +22,8 @@ from engine.step_sampling import CodeSampling, StepSampling
 from engine.text_replica import TextReplica
 from engine.text_request import TextPrompt
 from pipelines.qwen3_omni.configuration import read_checkpoint
-from pipelines.qwen3_omni.pipeline import build_talker, build_thinker, hearing_of
+from pipelines.qwen3_omni.hearing import hearing_of
+from pipelines.qwen3_omni.pipeline import build_talker, build_thinker
 from pipelines.qwen3_omni.sampling import sampling_of
 from tests.checkpoints.qwen3_omni import CODE_GROUPS
 from tests.drawing import NOTHING, Draws, ForcedDraws, likelihood
