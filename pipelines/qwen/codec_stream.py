@@ -22,6 +22,11 @@ width], their frames before, int64 [requests], and their frames now, int64 [requ
 left out where all have as many. Gives samples [requests, samples] and the states afterwards."""
 
 
+PASS_FRAMES = 32
+"""Frames that a processor decodes in one pass, padding included. What the last layers make of more
+does not fit its caches, and is given back to the system and asked for again at every operation."""
+
+
 @dataclass(slots=True)
 class StreamState:
     """A request's state.
@@ -87,6 +92,26 @@ class CodecStream:
             codes: Of each request, int64, shape [frames, codebooks].
             lost: Samples that each has less than those of its frames.
         """
+        sounds: list[Samples] = [np.zeros(0, np.float32)] * len(states)
+        for group in self._passes([len(part) for part in codes]):
+            chosen = [states[index] for index in group], [codes[index] for index in group]
+            for index, sound in zip(group, self._pass(*chosen), strict=True):
+                sounds[index] = sound[: len(codes[index]) * self._frame_samples - lost].copy()
+        return sounds
+
+    def _passes(self, counts: list[int]) -> list[list[int]]:
+        """Who is decoded together, by their frames: all on a GPU, like with like on a processor."""
+        if self._device.type != "cpu" or self._lengths:
+            return [list(range(len(counts)))]
+        passes: list[list[int]] = []
+        for index in sorted(range(len(counts)), key=counts.__getitem__):
+            if not passes or (len(passes[-1]) + 1) * counts[index] > PASS_FRAMES:
+                passes.append([])
+            passes[-1].append(index)
+        return passes
+
+    def _pass(self, states: list[StreamState], codes: list[Codes]) -> Samples:
+        """Samples of all, with those of the padding, shape [requests, samples]."""
         counts = [len(part) for part in codes]
         rows = torch.stack([state.row for state in states])
         arguments = self._arguments(states, codes, counts)
@@ -95,11 +120,9 @@ class CodecStream:
             # A copy: a row of the batch would keep the whole batch's states alive.
             state.row = row.clone()
             state.frames += count
-        (sounds,) = to_host(samples)
-        return [
-            sound[: count * self._frame_samples - lost].copy()
-            for sound, count in zip(sounds.numpy(), counts, strict=True)
-        ]
+        (on_host,) = to_host(samples)
+        made: Samples = on_host.numpy()
+        return made
 
     def _arguments(
         self, states: list[StreamState], codes: list[Codes], counts: list[int]

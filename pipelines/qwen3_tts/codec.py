@@ -123,12 +123,17 @@ class SnakeBeta(nn.Module):
         super().__init__()
         self.alpha = nn.Parameter(torch.zeros(channels))
         self.beta = nn.Parameter(torch.zeros(channels))
+        self._factors: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
         """Shape [requests, channels, time] in and out."""
-        alpha, beta = self.alpha.exp()[:, None], self.beta.exp()[:, None]
-        wave = torch.sin(values * alpha)
-        return values + wave * wave / (beta + 1e-9)
+        if self._factors is None:  # of the loaded weights
+            height = (self.beta.exp() + 1e-9).rsqrt()
+            self._factors = self.alpha.exp()[:, None], height[:, None]
+        pace, height = self._factors
+        # On a processor, reading and writing memory is half of this: as few passes as possible.
+        wave = (values * pace).sin_().mul_(height)
+        return torch.addcmul(values, wave, wave)
 
 
 class ConvNeXtBlock(nn.Module):
@@ -163,7 +168,7 @@ class ResidualUnit(nn.Module):
     def forward(self, values: torch.Tensor, step: StreamStep) -> torch.Tensor:
         """Shape [requests, channels, time] in and out."""
         inner = self.conv1(self.act1(values), step)
-        return values + self.conv2(self.act2(inner), step)
+        return self.conv2(self.act2(inner), step).add_(values)
 
 
 class DecoderBlock(nn.Module):
@@ -200,10 +205,9 @@ class Codebook(nn.Module):
         self.cluster_usage = nn.Parameter(torch.ones(codes))
         self.embedding_sum = nn.Parameter(torch.zeros(codes, width))
 
-    def forward(self, codes: torch.Tensor) -> torch.Tensor:
-        """Shapes: [requests, time] -> [requests, time, width]."""
-        usage = functional.embedding(codes, self.cluster_usage.clamp(min=1e-5)[:, None])
-        return functional.embedding(codes, self.embedding_sum) / usage
+    def table(self) -> torch.Tensor:
+        """The codes' vectors, shape [codes, width]."""
+        return self.embedding_sum / self.cluster_usage.clamp(min=1e-5)[:, None]
 
 
 class QuantizerLayer(nn.Module):
@@ -214,9 +218,9 @@ class QuantizerLayer(nn.Module):
         super().__init__()
         self._codebook = Codebook(codes, width)
 
-    def forward(self, codes: torch.Tensor) -> torch.Tensor:
-        """Shapes: [requests, time] -> [requests, time, width]."""
-        return self._codebook(codes)
+    def table(self) -> torch.Tensor:
+        """The codes' vectors, shape [codes, width]."""
+        return self._codebook.table()
 
 
 class ResidualQuantizer(nn.Module):
@@ -225,16 +229,23 @@ class ResidualQuantizer(nn.Module):
     def __init__(self, codebooks: int, codes: int, width: int, outputs: int) -> None:
         """Builds the codebooks; `input_proj` belongs to encoding and is not used here."""
         super().__init__()
+        self._layers = [QuantizerLayer(codes, width) for _ in range(codebooks)]
         self.vq = nn.Module()
-        self.vq.layers = nn.ModuleList(QuantizerLayer(codes, width) for _ in range(codebooks))
+        self.vq.layers = nn.ModuleList(self._layers)
         self.input_proj = nn.Conv1d(outputs, width, 1, bias=False)
         self.output_proj = nn.Conv1d(width, outputs, 1, bias=False)
+        self._codes = codes
+        self._lookup: tuple[torch.Tensor, torch.Tensor] | None = None
 
     def forward(self, codes: torch.Tensor) -> torch.Tensor:
         """Shapes: [requests, codebooks, time] -> [requests, outputs, time]."""
-        layers = self.vq.get_submodule("layers").children()
-        parts = [layer(codes[:, index]) for index, layer in enumerate(layers)]
-        return self.output_proj(torch.stack(parts).sum(dim=0).transpose(1, 2))
+        if self._lookup is None:  # of the loaded weights
+            table = torch.cat([layer.table() for layer in self._layers])
+            firsts = torch.arange(len(self._layers), device=table.device) * self._codes
+            self._lookup = table, firsts[:, None]
+        table, firsts = self._lookup
+        vectors = functional.embedding(codes + firsts, table).sum(dim=1)
+        return self.output_proj(vectors.transpose(1, 2))
 
 
 class SplitQuantizer(nn.Module):

@@ -10,6 +10,7 @@ import torch
 
 from engine import SpeechParameters, device
 from engine.generation import GenerationItem
+from pipelines.qwen.codec_stream import PASS_FRAMES
 from pipelines.qwen3_tts.code2wav import Frames, Qwen3TTSCode2Wav
 from tests.checkpoints.qwen3_tts import SMALL, Variant
 from tests.graphs import RepeatRecorder
@@ -80,6 +81,21 @@ def test_batches_of_mixed_sizes_equal_the_reference(
     sizes: list[int],
 ) -> None:
     assert_close(streamed(module, codes, sizes), expected)
+
+
+def test_a_processor_decodes_no_more_at_once_than_its_caches_hold(
+    module: Qwen3TTSCode2Wav, codes: list[np.ndarray], expected: list[np.ndarray]
+) -> None:
+    shapes: list[tuple[int, int]] = []
+    hook = module.decoder.register_forward_hook(
+        lambda _, inputs, made: shapes.append((len(inputs[0]), inputs[0].shape[2]))
+    )
+    made = streamed(module, [codes[0], codes[2]] * 8, [9, 13] * 8)
+    hook.remove()
+    assert_close(made, [expected[0], expected[2]] * 8)
+    assert {requests * frames for requests, frames in shapes} <= set(range(PASS_FRAMES + 1))
+    assert (3, 9) in shapes
+    assert (2, 13) in shapes
 
 
 @pytest.mark.parametrize("sizes", [[1, 1, 1, 1], [1, 4, 25, 7], [3, 3, 3, 3]], ids=str)
