@@ -17,7 +17,7 @@ from app.ear import SAMPLE_RATE
 from app.ear.findings import NO_HINTS, Hints, base_language
 
 LONGEST_QUICK = 25 * SAMPLE_RATE
-"""Samples up to which one look at the sound is enough."""
+"""Samples up to which `quick` hears all of a sound."""
 
 _HOP = 160
 """Samples of one frame of features."""
@@ -89,15 +89,12 @@ class Recognizer:
         return frozenset(self._model.supported_languages)
 
     def quick(self, sound: FloatSamples, hints: Hints = NO_HINTS) -> str:
-        """What is said in a turn, as fast as it goes.
+        """What is said in a turn of up to LONGEST_QUICK samples, as fast as it goes.
 
         The model was made for windows of 30 s, most of which would be silence here. It hears a
         window of the turn's own length as well, in a fifth of the time; where it does not, the
         transcript goes round in circles and is made again from a whole window.
         """
-        if len(sound) > LONGEST_QUICK:
-            pieces = self.segments(sound, language=hints.language, prompt=hints.prompt or None)
-            return "".join(piece.text for piece in pieces).strip()
         extractor = self._model.feature_extractor
         frames = min(len(sound) // _HOP + _PADDING, extractor.nb_max_frames)
         text, whole = self._decode(sound, frames, hints)
@@ -120,7 +117,8 @@ class Recognizer:
             encoded,
             [prompt],
             beam_size=1,
-            max_length=most + len(prompt),
+            # CTranslate2 stops at half of this, or behind the prompt's tokens if that is sooner.
+            max_length=max(2 * most, most + len(prompt)),
             return_scores=True,
             return_no_speech_prob=True,
         )[0]
