@@ -7,15 +7,14 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.audio.pcm import FloatSamples
 from app.ear import SAMPLE_RATE
 from app.ear.activity import ActivityModel
 from app.ear.findings import NO_HINTS, Hints
-from app.ear.recognizer import Recognizer, Segment
+from app.ear.recognizer import LONGEST_QUICK, Recognizer, Segment
 from app.ear.stretches import stretches
 from app.ear.turn_end import TurnEndModel
 
@@ -65,8 +64,12 @@ class Ear:
         return await self.hear(lambda: self._turn_end.finished(turn))
 
     async def recognize(self, sound: FloatSamples, hints: Hints = NO_HINTS) -> str:
-        """What is said in a turn."""
-        return await self._with_recognizer(lambda one: one.quick(sound, hints))
+        """What is said in a turn; others get their turn between the pieces of a long one."""
+        if len(sound) <= LONGEST_QUICK:
+            return await self._with_recognizer(lambda one: one.quick(sound, hints))
+        pieces = self.segments(sound, language=hints.language, prompt=hints.prompt or None)
+        async with aclosing(pieces):
+            return "".join([piece.text async for piece in pieces]).strip()
 
     async def segments(
         self,
@@ -80,24 +83,26 @@ class Ear:
         """What is said in a recording, piece by piece; others get their turn between pieces."""
         cut = await self._with_recognizer(lambda _one: list(stretches(sound)))
         for begin, stretch in cut:
-            open_stretch = partial(
-                Recognizer.segments,
-                sound=stretch,
+            heard = self._pieces(
+                stretch,
                 start=begin / SAMPLE_RATE,
                 language=language,
                 prompt=prompt,
                 temperature=temperature,
                 words=words,
             )
-            async with aclosing(self._pieces(open_stretch)) as pieces:
+            async with aclosing(heard) as pieces:
                 async for segment in pieces:
                     language = segment.language
                     yield segment
 
-    async def _pieces(
-        self, open_stretch: Callable[[Recognizer], Iterator[Segment]]
-    ) -> AsyncGenerator[Segment]:
-        """The pieces of one stretch, each found out when it is asked for."""
+    async def _pieces(self, stretch: FloatSamples, **options: Any) -> AsyncGenerator[Segment]:
+        """The pieces of one stretch, each found out when it is asked for.
+
+        Args:
+            stretch: The sound.
+            options: Of `Recognizer.segments`.
+        """
         pieces: Iterator[Segment] | None = None
 
         # The iterator belongs to the recognizer it was made by, and keeps nothing of it between two
@@ -105,7 +110,7 @@ class Ear:
         def step(one: Recognizer) -> Segment | None:
             nonlocal pieces
             if pieces is None:
-                pieces = open_stretch(one)
+                pieces = one.segments(stretch, **options)
             return next(pieces, None)
 
         while (segment := await self._with_recognizer(step)) is not None:

@@ -34,6 +34,9 @@ _REPORTED = SAMPLE_RATE
 MOST_WAITING = 4 << 20
 """Bytes of sound that may wait to be heard before whoever brings it has to wait."""
 
+PIECE_BYTES = 32 << 10
+"""Sound that came in one event is judged in pieces of this size: an event may hold minutes, and all
+sessions share the threads that judge."""
 
 ABSENCE_SECONDS = 1.0
 """In a turn, sound that is missing for longer counts as silence; networks stumble for less."""
@@ -183,17 +186,23 @@ class Listener:
     async def _hear(self, sound: _Sound) -> None:
         self._last_arrival = sound.arrived
         detecting = self._rules.kind != "none"
-        judged = await self._ear.hear(lambda: self._judge(sound, detecting))
-        for end, probability in judged:
-            for found in self._detector.frame(end, probability, guarded=sound.guarded):
-                self._follow(found, sound.arrived)
-        await self._tell_what_was_said(detecting)
-        if detecting:
-            self._forget_silence()
+        for start in range(0, len(sound.data), PIECE_BYTES):
+            piece = sound.data[start : start + PIECE_BYTES]
+            judged = await self._ear.hear(
+                partial(self._judge, piece, sound.audio_format, detecting)
+            )
+            for end, probability in judged:
+                for found in self._detector.frame(end, probability, guarded=sound.guarded):
+                    self._follow(found, sound.arrived)
+            await self._tell_what_was_said(detecting)
+            if detecting:
+                self._forget_silence()
 
-    def _judge(self, sound: _Sound, detecting: bool) -> list[tuple[int, float]]:
-        """On a thread: takes the sound in and judges every whole frame of it."""
-        self._tape.append(sound.data, sound.audio_format)
+    def _judge(
+        self, data: bytes, audio_format: WireFormat, detecting: bool
+    ) -> list[tuple[int, float]]:
+        """On a thread: takes sound in and judges every whole frame of it."""
+        self._tape.append(data, audio_format)
         if not detecting:
             self._heard = self._tape.end
             return []
