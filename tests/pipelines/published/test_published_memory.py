@@ -42,7 +42,7 @@ VALUE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 WEIGHTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     QWEN3_OMNI.name: {
-        "thinker": ("thinker.model.", "thinker.lm_head.", "thinker.audio_tower."),
+        "thinker": ("thinker.",),
         "talker": ("talker.",),
         "code2wav": ("code2wav.",),
     },
@@ -58,7 +58,7 @@ WEIGHTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "code2wav": ("decoder.",),
     },
 }
-"""The weights of each stage. The encoder of pictures is not loaded."""
+"""The weights of each stage. Qwen2.5-Omni's encoder of pictures is not loaded."""
 
 DEPLOYMENTS = ["deploy-gpu.yaml", "deploy-two-gpus.yaml"]
 
