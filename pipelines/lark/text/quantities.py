@@ -27,6 +27,7 @@ from pipelines.lark.text.formulas import comparison, power
 from pipelines.lark.text.tables import (
     BEFORE_LABEL,
     BEFORE_NUMBER,
+    BEFORE_SECONDS,
     CODE_WORDS,
     CURRENCIES,
     CURRENCY_CODES,
@@ -100,6 +101,8 @@ def _plain(match: re.Match[str], around: Around) -> str | None:
 def _measure(match: re.Match[str], around: Around) -> str | None:
     if match["unit"] == "x" and around.after()[:1] in tuple("+-=*/^"):
         return f"{_signed(match)}{number(match['number'])} ~x"
+    if match["unit"] == "m" and (_HOURS.fullmatch(around.before) or _SECONDS.match(around.after())):
+        return f"{number(match['number'])} {UNITS['min'][not is_one(match['number'])]}"
     words = unit(match["unit"], is_one(match["number"]))
     return None if words is None else f"{_signed(match)}{number(match['number'])} {words}"
 
@@ -113,7 +116,8 @@ def _signed(match: re.Match[str]) -> str:
 def _fraction(match: re.Match[str], around: Around) -> str | None:
     top, bottom = match["top"], match["bottom"]
     if len(top) == 4 and len(bottom) == 2 and int(bottom) == (int(top) + 1) % 100:
-        return f"{numbers.pairs(top)} {numbers.cardinal(bottom)}"
+        last = numbers.cardinal(bottom) if int(bottom) else numbers.cardinal(str(int(top) + 1))
+        return f"{numbers.pairs(top)} {last}"
     if top == bottom:
         return f"{numbers.cardinal(top)} {numbers.cardinal(bottom)}"
     joined = "and " if around.before.isdigit() else ""
@@ -121,6 +125,14 @@ def _fraction(match: re.Match[str], around: Around) -> str | None:
         return joined + numbers.fraction(top, bottom)
     day = date(None, int(top), int(bottom)) if len(top) <= 2 and len(bottom) <= 2 else None
     return day or f"{numbers.cardinal(top)} over {numbers.cardinal(bottom)}"
+
+
+def _decade(match: re.Match[str], around: Around) -> str | None:
+    before = around.before
+    timed = before.lower() in BEFORE_SECONDS or before[:1].isdigit() or before in UNITS
+    if timed and match.group() == f"{match[1]}s" and len(match[1]) == 2:
+        return f"{numbers.cardinal(match[1])} seconds"
+    return numbers.decade(match[1])
 
 
 def _scaled(match: re.Match[str], around: Around) -> str | None:
@@ -191,7 +203,7 @@ _RULES: tuple[Rule, ...] = (
      lambda m, _: numbers.ordinal(m["numerator"].replace(",", ""))),
     (r"100s", lambda _, a: "hundreds" if a.after() == "of" else None),
     (r"1000s", lambda _, a: "thousands" if a.after() == "of" else None),
-    (r"'?(\d0|\d{3}0)'?s", lambda m, _: numbers.decade(m[1])),
+    (r"'?(\d0|\d{3}0)'?s", _decade),
     (r"[vV]\d+(?:\.\d+)+|\d+(?:\.\d+){2,}(?::\d{1,5})?",
      lambda m, a: _european(m) or _dotted(m, a)),
     (rf"[-+~±]?{NUMBER}", lambda m, _: _signed(m) + number(m["number"])),
@@ -260,4 +272,6 @@ def read_unit(text: str, around: Around) -> str | None:
 _PLUS = re.compile(r"\+\d{1,8}")
 _TRUNK = re.compile(r"0\d{2,4}")
 """The first group of a national telephone number: "0800 123 456"."""
-_NUMERIC = re.compile(rf"[-+~±]?{AMOUNT}(?:[x×*]10\^[-+]?\d+)?")
+_HOURS = re.compile(r"\d+h")
+_SECONDS = re.compile(r"\d+s\b")
+_NUMERIC = re.compile(rf"[-+~±]?[<>≤≥]?=?{AMOUNT}(?:[x×*]10\^[-+]?\d+)?")

@@ -65,6 +65,8 @@ DOLLARS = {"US$": "US dollars", "C$": "Canadian dollars", "CA$": "Canadian dolla
            "R$": "Brazilian reais"}  # fmt: skip
 CODE_WORDS = frozenset(("zip", "code", "postcode", "pin", "passcode"))
 """Words after which a number is read digit by digit."""
+BEFORE_SECONDS = frozenset("for in after within every a than another last next wait".split())
+"""Words after which "30s" is a time and no decade."""
 BEFORE_LABEL = frozenset(
     "unit suite flat gate seat room bus route row apartment building platform exit block".split()
 )
@@ -183,7 +185,9 @@ WORDS = {
     "N/A": "~NA", "c/o": "care of", "IPv4": "~IPV four", "IPv6": "~IPV six",
     "24/7": "twenty four seven", "9/11": "nine eleven", "vs": "versus",
     "C++": "~C plus plus", "c++": "~C plus plus", "C#": "~C sharp", "F#": "~F sharp",
-    "c#": "~C sharp", ".NET": "dot net", "AKA": "also known as", "aka": "also known as",
+    "c#": "~C sharp", ".NET": "dot net",
+    "Hz": "hertz", "kHz": "kilohertz", "MHz": "megahertz", "GHz": "gigahertz",
+    "AKA": "also known as", "aka": "also known as",
     "PhD": "~PHD", "221B": "two twenty one ~B", "221b": "two twenty one ~B",
     "911": "nine one one", "4K": "four ~K", "8K": "eight ~K", "'n": "and",
     "<3": "heart", ":D": "smiley",
