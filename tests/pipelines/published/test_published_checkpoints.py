@@ -14,7 +14,14 @@ import torch
 from torch import nn
 from transformers import MimiConfig, MimiModel, Qwen3OmniMoeConfig
 
-from engine import AudioContent, Chat, ChatMessage, SpeechParameters, TextPayload
+from engine import (
+    AudioContent,
+    Chat,
+    ChatMessage,
+    PictureContent,
+    SpeechParameters,
+    TextPayload,
+)
 from engine.deploy_config import StageDeployment
 from engine.pipeline_config import CLIENT, StageKind
 from engine.text_request import TextPrompt
@@ -87,6 +94,24 @@ def test_a_conversation_with_sound_becomes_a_prompt(
 ) -> None:
     """With a processor and a tokenizer in the files of older versions of transformers."""
     folder, _ = folders(checkpoint)
+    sound = AudioContent(0.1 * np.sin(np.arange(24_000, dtype=np.float32)))
+    prompt = prompt_of(checkpoint, folder, ChatMessage("user", "What is this?", sounds=(sound,)))
+    assert prompt.media
+    assert sum(item.length for item in prompt.media) > 10
+    assert len(prompt.token_ids) > sum(item.length for item in prompt.media)
+
+
+def test_a_picture_becomes_a_part_of_the_prompt(folders: Folders) -> None:
+    """One embedding for each square of 32 pixels, two patches of the published encoder a side."""
+    (checkpoint,) = [checkpoint for checkpoint in OMNI if checkpoint.pipeline is QWEN3_OMNI]
+    folder, _ = folders(checkpoint)
+    picture = PictureContent(np.zeros((320, 640, 3), np.uint8))
+    (item,) = prompt_of(checkpoint, folder, ChatMessage("user", "?", pictures=(picture,))).media
+    assert (item.modality, item.length) == ("image", 10 * 20)
+
+
+def prompt_of(checkpoint: Published, folder: Path, message: ChatMessage) -> TextPrompt:
+    """What the pipeline's own adapter gives the Thinker."""
     models = checkpoint.pipeline.resolve(str(folder), folder)
     into_thinker = next(
         edge
@@ -95,13 +120,10 @@ def test_a_conversation_with_sound_becomes_a_prompt(
     )
     assert into_thinker.adapter is not None
     adapter = into_thinker.adapter(models, SpeechParameters())
-    sound = AudioContent(0.1 * np.sin(np.arange(24_000, dtype=np.float32)))
-    adapter.push(Chat((ChatMessage("user", "What is this?", sounds=(sound,)),)))
+    adapter.push(Chat((message,)))
     prompt = adapter.pull()
     assert isinstance(prompt, TextPrompt)
-    assert prompt.media
-    assert sum(item.length for item in prompt.media) > 10
-    assert len(prompt.token_ids) > sum(item.length for item in prompt.media)
+    return prompt
 
 
 @pytest.mark.parametrize("checkpoint", TTS, ids=str)
