@@ -11,12 +11,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from vllm import SamplingParams
 from vllm.sampling_params import RequestOutputKind
-from vllm.v1.sample.ops.topk_topp_sampler import apply_top_k_top_p
 
+from engine.device import to_device
 from engine.request import LARGEST_SEED, SpeechParameters
 
 CODES_STREAM = 0x5851F42D4C957F2D
@@ -130,13 +131,15 @@ class CodeFilters:
     """The requests' ways of choosing as tensors, made once a step; greedy rows do not matter.
 
     Attributes:
-        warm: Which requests sample, shape [requests].
+        most: How many of the most probable codes some request chooses from.
+        warm: Which requests sample, shape [requests, 1]; None: all.
         heat: Temperatures, shape [requests, 1].
-        top_k: int32, shape [requests]; None: no request limits that.
-        top_p: Shape [requests]; None: no request limits that.
+        top_k: int64, shape [requests, 1]; None: `most` for all.
+        top_p: Shape [requests, 1]; None: no request limits that.
     """
 
-    warm: torch.Tensor
+    most: int
+    warm: torch.Tensor | None
     heat: torch.Tensor
     top_k: torch.Tensor | None
     top_p: torch.Tensor | None
@@ -146,22 +149,50 @@ class CodeFilters:
         """For codebooks of that many codes."""
         warm = [sampling.temperature > 0 for sampling in samplings]
         heat = [s.temperature if s.temperature > 0 else 1.0 for s in samplings]
-        top_k = [min(s.top_k, codes) if s.top_k > 0 else codes for s in samplings]
+        top_k = [candidates(sampling, codes) for sampling in samplings]
         top_p = [sampling.top_p for sampling in samplings]
+
+        def column(values: list[Any]) -> torch.Tensor:
+            return to_device(torch.tensor(values), device)[:, None]
+
         return cls(
-            torch.tensor(warm, device=device),
-            torch.tensor(heat, device=device)[:, None],
-            torch.tensor(top_k, dtype=torch.int32, device=device) if min(top_k) < codes else None,
-            torch.tensor(top_p, device=device) if min(top_p) < 1.0 else None,
+            max(top_k),
+            None if all(warm) else column(warm),
+            column(heat),
+            column(top_k) if min(top_k) < max(top_k) else None,
+            column(top_p) if min(top_p) < 1.0 else None,
         )
 
-    def probabilities(self, logits: torch.Tensor) -> torch.Tensor:
-        """After temperature, top-k and top-p, in this order.
+    def choose(self, logits: torch.Tensor, noise: torch.Tensor) -> torch.Tensor:
+        """Codes after temperature, top-k and top-p, in this order, as transformers' warpers do.
 
-        The filters are vLLM's, which are those of transformers' warpers.
+        The largest ratio of a probability to exponential noise stands at each code with just that
+        probability, so that nothing has to be read back from the device.
+
+        Args:
+            logits: Shape [requests, codes].
+            noise: By rank of the codes, shape [requests, at least `most`].
         """
-        scaled = logits.float() / self.heat
-        return apply_top_k_top_p(scaled, self.top_k, self.top_p).softmax(dim=-1)
+        values, places = logits.topk(self.most)
+        scaled = values.float() / self.heat
+        if self.top_k is not None:
+            ranks = torch.arange(self.most, device=logits.device)
+            scaled = scaled.masked_fill(ranks >= self.top_k, -torch.inf)
+        probabilities = scaled.softmax(dim=-1)
+        if self.top_p is not None:
+            likelier = probabilities.cumsum(dim=-1) - probabilities
+            probabilities = probabilities.masked_fill(likelier >= self.top_p, 0.0)
+        rank = (probabilities / noise[:, : self.most]).argmax(dim=-1, keepdim=True)
+        if self.warm is not None:
+            rank = rank * self.warm
+        return places.gather(1, rank).squeeze(1)
+
+
+def candidates(sampling: CodeSampling, codes: int) -> int:
+    """How many of so many codes a request chooses from."""
+    if sampling.temperature <= 0:
+        return 1
+    return min(sampling.top_k, codes) if sampling.top_k > 0 else codes
 
 
 @dataclass(slots=True)
@@ -180,6 +211,7 @@ class CodeChooser:
     codebooks: int
     _noise: torch.Tensor | None = None
     _filters: CodeFilters | None = None
+    _codes: int = 0
     _used: int = 0
     _warm: bool = field(init=False)
 
@@ -188,33 +220,32 @@ class CodeChooser:
 
     def __call__(self, logits: torch.Tensor) -> torch.Tensor:
         """Chooses the codes of the next codebook."""
-        greedy = logits.argmax(dim=-1)
         if not self._warm:
-            return greedy
+            return logits.argmax(dim=-1)
         noise, filters = self._next(logits)
-        sampled = (filters.probabilities(logits) / noise).argmax(dim=-1)
-        return torch.where(filters.warm, sampled, greedy)
+        return filters.choose(logits, noise)
 
     def _next(self, logits: torch.Tensor) -> tuple[torch.Tensor, CodeFilters]:
-        """Exponential noise for a codebook, shape [requests, codes], and the filters.
-
-        The largest ratio of a probability to it stands at each code with just that probability,
-        so that nothing has to be read back from the device.
-        """
+        """Exponential noise for a codebook, shape [requests, candidates], and the filters."""
         codes = logits.shape[-1]
         noise, filters = self._noise, self._filters
-        renewed = noise is None or noise.shape[-1] != codes or self._used == self.codebooks
+        renewed = codes != self._codes or self._used == self.codebooks
         if noise is None or filters is None or renewed:
             noise, filters = self._draw(codes, logits.device)
-            self._noise, self._filters, self._used = noise, filters, 0
+            self._noise, self._filters, self._codes, self._used = noise, filters, codes, 0
         self._used += 1
         return noise[:, self._used - 1], filters
 
     def _draw(self, codes: int, device: torch.device) -> tuple[torch.Tensor, CodeFilters]:
-        shape = (len(self.streams), max(self.codebooks, 1), codes)
+        """Each request draws as much noise as it has candidates, whoever else is there."""
+        samplings = [s.sampling if s is not None else CodeSampling() for s in self.streams]
+        filters = CodeFilters.of(samplings, codes, device)
+        shape = (len(self.streams), max(self.codebooks, 1), filters.most)
         noise = torch.ones(shape, dtype=torch.float32, device=device)
         for row, stream in zip(noise, self.streams, strict=True):
             if stream is not None and stream.generator is not None:
-                row.exponential_(generator=stream.generator)
-        samplings = [s.sampling if s is not None else CodeSampling() for s in self.streams]
-        return noise, CodeFilters.of(samplings, codes, device)
+                own = candidates(stream.sampling, codes)
+                # In memory of its own, so that the numbers do not depend on the others' share.
+                drawn = torch.empty(len(row), own, dtype=torch.float32, device=device)
+                row[:, :own] = drawn.exponential_(generator=stream.generator)
+        return noise, filters
