@@ -49,6 +49,13 @@ def test_a_client_that_leaves_before_the_first_sound(running_server: str) -> Non
     assert until(lambda: is_idle(running_server))
 
 
+def stands_still(base_url: str, seconds: float) -> bool:
+    """Whether no stage takes a step in that time."""
+    steps = metric(base_url, "antiphon_stage_step_seconds_count")
+    time.sleep(seconds)
+    return steps == metric(base_url, "antiphon_stage_step_seconds_count")
+
+
 def test_a_stalled_client_makes_the_engine_wait(running_server: str) -> None:
     host, port = running_server.removeprefix("http://").split(":")
     body = json.dumps(BODY).encode()
@@ -57,12 +64,13 @@ def test_a_stalled_client_makes_the_engine_wait(running_server: str) -> None:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.connect((host, int(port)))
         connection.sendall(head.encode() + body)
-        # Filled are the socket, the write buffer and the edges of the engine; then nothing moves.
         assert until(lambda: metric(running_server, "antiphon_requests_running") == 1)
-        time.sleep(8)
+        # Filled are the socket, the write buffer and the edges of the engine; then nothing moves.
+        assert until(lambda: stands_still(running_server, 1.0), 60)
         before = metric(running_server, "process_resident_memory_bytes")
-        time.sleep(4)
+        assert stands_still(running_server, 2.0)
         assert metric(running_server, "process_resident_memory_bytes") < 1.01 * before
+        assert metric(running_server, "antiphon_requests_running") == 1
         began = time.monotonic()
         other = {**BODY, "input": "Yes."}
         answered = httpx.post(f"{running_server}/v1/audio/speech", json=other, timeout=30)
