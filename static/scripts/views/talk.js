@@ -25,7 +25,7 @@ const ABSENT = { starting: "The server is starting…", unreachable: "The server
 const HINTS = {
   idle: "Your browser will ask for the microphone. What you say goes to this server alone, and only until you stop.",
   starting: "It loads its models. You can talk as soon as it is ready.",
-  unreachable: "This page looks for it every other second.",
+  unreachable: "This page looks for it every two seconds.",
 };
 
 export class TalkView {
