@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from app.audio.pcm import FloatSamples
 from app.audio.wire_formats import WireFormat
 from app.ear import SAMPLE_RATE
 from app.ear.findings import EarFinding, Guessed, Heard, Hints, NotRecognized, Recognized
-from app.ear.tape import Tape
+from app.ear.tape import Tape, pieces
 
 if TYPE_CHECKING:
     from app.ear.ear import Ear
@@ -110,16 +111,24 @@ class Guesses:
 
     def recognize_recording(
         self, item_id: str, data: bytes, audio_format: WireFormat, hints: Hints
-    ) -> None:
-        """Finds the words of a whole recording out and tells them."""
+    ) -> asyncio.Task[None]:
+        """Finds the words of a whole recording out and tells them.
+
+        Returns:
+            What ends when they are told.
+        """
 
         async def recognize() -> None:
-            sound = await self._ear.hear(lambda: _recorded(data, audio_format))
+            tape = Tape()
+            for piece in pieces(data):
+                await self._ear.hear(partial(tape.append, piece, audio_format))
+            await self._ear.hear(tape.flush)
+            sound = tape.cut(0, tape.end)
             self._tell(Heard(item_id, sound))
             words = self._spawn(self._recognize(sound, hints))
             await self._tell_words(item_id, words, len(sound) / SAMPLE_RATE)
 
-        self._spawn(recognize())
+        return self._spawn(recognize())
 
     async def close(self) -> None:
         """Stops; nothing is told any more when it returns."""
@@ -149,10 +158,3 @@ class Guesses:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
-
-
-def _recorded(data: bytes, audio_format: WireFormat) -> FloatSamples:
-    tape = Tape()
-    tape.append(data, audio_format)
-    tape.flush()
-    return tape.cut(0, tape.end)

@@ -23,7 +23,7 @@ from app.ear.findings import (
 )
 from app.ear.guesses import Guesses
 from app.ear.rules import EarSensitivity, turn_rules
-from app.ear.tape import Tape, samples_of, ticks_of
+from app.ear.tape import Tape, pieces, samples_of, ticks_of
 
 if TYPE_CHECKING:
     from app.ear.ear import Ear
@@ -34,9 +34,8 @@ _REPORTED = SAMPLE_RATE
 MOST_WAITING = 4 << 20
 """Bytes of sound that may wait to be heard before whoever brings it has to wait."""
 
-PIECE_BYTES = 32 << 10
-"""Sound that came in one event is judged in pieces of this size: an event may hold minutes, and all
-sessions share the threads that judge."""
+MOST_RECORDED = 32 << 20
+"""The same of whole recordings, whose words take longer; nobody should wait for those of one."""
 
 ABSENCE_SECONDS = 1.0
 """In a turn, sound that is missing for longer counts as silence; networks stumble for less."""
@@ -99,6 +98,7 @@ class Listener:
         self._uncommitted: int | None = None
         self._orders: deque[_Sound | _Restart | _Commit | HearingRules] = deque()
         self._waiting_bytes = 0
+        self._recorded_bytes = 0
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
@@ -106,9 +106,7 @@ class Listener:
 
     def append(self, data: bytes, audio_format: WireFormat, *, guarded: bool) -> None:
         """More sound; `guarded` says that an answer is being heard by the user."""
-        self._waiting_bytes += len(data)
-        if self._waiting_bytes > MOST_WAITING:
-            self._room.clear()
+        self._wait_for(sound=len(data))
         self._order(_Sound(data, audio_format, guarded, time.monotonic()))
 
     def configure(self, rules: HearingRules) -> None:
@@ -125,7 +123,9 @@ class Listener:
 
     def recognize(self, item_id: str, data: bytes, audio_format: WireFormat) -> None:
         """Finds out the words of sound that belongs to no turn."""
-        self._guesses.recognize_recording(item_id, data, audio_format, self._rules.hints)
+        self._wait_for(recorded=len(data))
+        task = self._guesses.recognize_recording(item_id, data, audio_format, self._rules.hints)
+        task.add_done_callback(lambda _: self._wait_for(recorded=-len(data)))
 
     async def room(self) -> None:
         """Waits while too much sound waits to be heard."""
@@ -142,6 +142,15 @@ class Listener:
         """Ends only when it is closed, or by a fault of ours."""
         return self._task
 
+    def _wait_for(self, *, sound: int = 0, recorded: int = 0) -> None:
+        """More bytes wait, or fewer."""
+        self._waiting_bytes += sound
+        self._recorded_bytes += recorded
+        if self._waiting_bytes > MOST_WAITING or self._recorded_bytes > MOST_RECORDED:
+            self._room.clear()
+        else:
+            self._room.set()
+
     def _order(self, order: _Sound | _Restart | _Commit | HearingRules) -> None:
         self._orders.append(order)
         self._wake.set()
@@ -154,9 +163,7 @@ class Listener:
             match order:
                 case _Sound():
                     await self._hear(order)
-                    self._waiting_bytes -= len(order.data)
-                    if self._waiting_bytes <= MOST_WAITING:
-                        self._room.set()
+                    self._wait_for(sound=-len(order.data))
                 case HearingRules():
                     self._rules = order
                     self._detector.rules = turn_rules(order, self._sensitivity)
@@ -186,8 +193,7 @@ class Listener:
     async def _hear(self, sound: _Sound) -> None:
         self._last_arrival = sound.arrived
         detecting = self._rules.kind != "none"
-        for start in range(0, len(sound.data), PIECE_BYTES):
-            piece = sound.data[start : start + PIECE_BYTES]
+        for piece in pieces(sound.data):
             judged = await self._ear.hear(
                 partial(self._judge, piece, sound.audio_format, detecting)
             )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from app.audio.pcm import FloatSamples
 from app.audio.resample import StreamResampler
 from app.audio.wire_formats import TICKS_PER_SECOND, WireFormat, decode
 from app.ear import SAMPLE_RATE
+
+PIECE_BYTES = 32 << 10
+"""What `pieces` has in one, two thirds of a second of PCM."""
 
 
 def samples_of(ticks: int) -> int:
@@ -18,6 +23,14 @@ def samples_of(ticks: int) -> int:
 def ticks_of(samples: int) -> int:
     """A position in ticks, such that `samples_of` gives it back."""
     return -(-samples * TICKS_PER_SECOND // SAMPLE_RATE)
+
+
+def pieces(data: bytes) -> Iterator[bytes]:
+    """The bytes of one event in pieces, each of which is a short work.
+
+    An event may hold minutes of sound, and all sessions share the threads that take it in.
+    """
+    return (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
 
 
 class Tape:

@@ -15,9 +15,10 @@ from app.audio.wire_formats import WireFormat
 from app.ear import FRAME, SAMPLE_RATE
 from app.ear.ear import Ear
 from app.ear.findings import NO_HINTS, EarFinding, Hints, NothingHeard
-from app.ear.listener import PIECE_BYTES, Listener
+from app.ear.listener import MOST_RECORDED, Listener
 from app.ear.recognizer import LONGEST_QUICK, Segment
 from app.ear.rules import EarSensitivity
+from app.ear.tape import PIECE_BYTES
 
 pytestmark = pytest.mark.asyncio
 
@@ -28,6 +29,7 @@ class CountingEar:
     def __init__(self) -> None:
         self.judged: list[int] = []
         self.activity = self
+        self.may_recognize = asyncio.Event()
 
     def open(self) -> CountingEar:
         return self
@@ -43,6 +45,10 @@ class CountingEar:
         self.judged.append(0)
         return work()
 
+    async def recognize(self, _sound: FloatSamples, _hints: Hints) -> str:
+        await self.may_recognize.wait()
+        return "words"
+
 
 async def test_minutes_of_sound_in_one_event_are_judged_in_pieces() -> None:
     ear: Any = CountingEar()
@@ -57,6 +63,23 @@ async def test_minutes_of_sound_in_one_event_are_judged_in_pieces() -> None:
     assert max(ear.judged) <= PIECE_BYTES / 48_000 * SAMPLE_RATE / FRAME + 1
     dropped = [finding for finding in told if isinstance(finding, NothingHeard)]
     assert len(dropped) > seconds / 2, "silence is forgotten as it is heard"
+
+
+async def test_recordings_wait_for_room_as_sound_does() -> None:
+    ear: Any = CountingEar()
+    listener = Listener(ear, EarSensitivity(), lambda _finding: None)
+    half = bytes(MOST_RECORDED // 2)
+    listener.recognize("first", half, WireFormat.PCM)
+    listener.recognize("second", half, WireFormat.PCM)
+    await asyncio.wait_for(listener.room(), 1)
+    listener.recognize("third", half, WireFormat.PCM)
+    room = asyncio.create_task(listener.room())
+    await asyncio.sleep(0)
+    assert not room.done()
+    ear.may_recognize.set()
+    async with asyncio.timeout(20):
+        await room
+    await listener.close()
 
 
 class CountingRecognizer:
