@@ -113,14 +113,24 @@ class PredictorLayer(nn.Module):
         attention, mlp = self.self_attn, self.mlp
         return LayerWeights(
             self.input_layernorm.weight,
-            attention.qkv_proj.weight,
+            quick_to_read(attention.qkv_proj.weight),
             attention.q_norm.weight,
             attention.k_norm.weight,
-            attention.o_proj.weight,
+            quick_to_read(attention.o_proj.weight),
             self.post_attention_layernorm.weight,
-            mlp.gate_up_proj.weight,
-            mlp.down_proj.weight,
+            quick_to_read(mlp.gate_up_proj.weight),
+            quick_to_read(mlp.down_proj.weight),
         )
+
+
+def quick_to_read(weight: nn.Parameter) -> nn.Parameter:
+    """Lays matrices [..., outputs, inputs] on a processor out input by input.
+
+    That makes a product with a few rows up to twice as fast; shape and values stay.
+    """
+    if weight.device.type == "cpu":
+        weight.data = weight.data.mT.contiguous().mT
+    return weight
 
 
 class LayerWeights(NamedTuple):
@@ -297,10 +307,12 @@ class CodePredictor(nn.Module):
         """The layers with their weights, gathered once these are loaded."""
         if self._transformer is None:
             config = self.config
+            quick_to_read(self.lm_head.weight)
             self._transformer = FrameTransformer(
                 tuple(layer.weights() for layer in self._layers),
                 self.norm.weight,
-                self.turns,
+                # vLLM's operator wants them as the states are.
+                self.turns.to(self.norm.weight.dtype),
                 config.num_attention_heads,
                 config.num_key_value_heads,
                 config.head_dim,

@@ -41,7 +41,7 @@ DEPLOYMENT = StageDeployment(
     key_value_cache_bytes=64 * 2**20,
     compile="never",
 )
-"""Prompts are computed in pieces, some of which begin or end within a picture."""
+"""Prompts are computed in pieces: some begin or end within a picture, one lies within."""
 
 
 def picture(width: int, height: int, seed: int) -> PictureContent:
@@ -62,7 +62,7 @@ def conversations() -> list[Chat]:
             ChatMessage("user", "And?", (), None, (sound(1.1, 3),), (picture(100, 100, 5),)),
         ),
         (
-            ChatMessage("user", "Look", pictures=(picture(220, 160, 6),)),
+            ChatMessage("user", "Look", pictures=(picture(420, 300, 6),)),
             ChatMessage("assistant", "A picture."),
             ChatMessage("user", "Of what?"),
         ),

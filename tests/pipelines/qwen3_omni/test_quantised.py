@@ -1,0 +1,75 @@
+"""Quantised checkpoints of a mixture of experts: what a processor can do of them, and what not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import Qwen3OmniMoeForConditionalGeneration
+
+from engine import ConfigurationError, SpeechParameters
+from engine.deploy_config import StageDeployment
+from engine.hidden_states import HiddenStatesPayload
+from engine.text_replica import TextReplica
+from engine.text_request import TextPrompt
+from pipelines.qwen3_omni.pipeline import build_talker, build_thinker
+from pipelines.qwen3_omni.weights import check_weights
+from tests.checkpoints.quantised import Scheme, quantise
+
+ATTENTION = r"(?:thinker|talker)\.model\.layers\.\d+\.self_attn"
+EXPERTS = r"thinker\.model\.layers\.\d+\.mlp\.experts"
+PROMPT = tuple(range(40, 100))
+
+HALF = StageDeployment(
+    device="cpu", max_requests=4, max_steps=256, compile="never", dtype="bfloat16"
+)
+
+
+def prompt_states(folder: Path, deployment: StageDeployment = HALF) -> torch.Tensor:
+    """The states of the Thinker's layer that the Talker reads, shape [positions, hidden]."""
+    replica = build_thinker(folder, deployment)
+    assert isinstance(replica, TextReplica)
+    replica.add("a", SpeechParameters())
+    replica.offer("a", TextPrompt(token_ids=PROMPT, max_tokens=1, hidden_states=True))
+    replica.close_input("a")
+    states = []
+    while replica.ready({}):
+        states += [made.output for made in replica.step({})]
+    replica.close()
+    return torch.cat([s.states for s in states if isinstance(s, HiddenStatesPayload)]).float()
+
+
+def reference_states(folder: Path) -> torch.Tensor:
+    """The same of the reference, in float32."""
+    model = Qwen3OmniMoeForConditionalGeneration.from_pretrained(folder, dtype="float32").eval()
+    with torch.inference_mode():
+        result = model.thinker(input_ids=torch.tensor([PROMPT]), output_hidden_states=True)
+    states: torch.Tensor = result.hidden_states[model.config.talker_config.accept_hidden_layer][0]
+    return states
+
+
+@pytest.mark.parametrize("scheme", [Scheme.PACKED, Scheme.INT8])
+def test_quantised_attention_computes_what_its_numbers_say(
+    checkpoint: Path, tmp_path: Path, scheme: Scheme
+) -> None:
+    """In the Thinker; the Talker, whose attention is quantised as well, loads."""
+    folder = tmp_path / "quantised"
+    numbers = quantise(checkpoint, folder, scheme, ATTENTION)
+    named = HALF.model_copy(update={"quantization": "compressed-tensors"})
+    expected = reference_states(numbers)
+    # A rounded router sends a position now and then to other experts than the reference's.
+    errors = (prompt_states(folder, named) - expected).norm(dim=1) / expected.norm(dim=1)
+    assert float(errors.median()) < 0.05
+    assert check_weights(folder, "talker.").quantised
+    build_talker(folder, named).close()
+
+
+def test_quantised_experts_are_refused_on_a_processor(checkpoint: Path, tmp_path: Path) -> None:
+    """At the start, with what a processor can do."""
+    folder = tmp_path / "quantised"
+    quantise(checkpoint, folder, Scheme.PACKED, EXPERTS)
+    with pytest.raises(ConfigurationError) as refused:
+        build_thinker(folder, HALF)
+    assert "(compressed-tensors) cannot be loaded on cpu" in str(refused.value)
+    assert "no quantised experts" in str(refused.value)
