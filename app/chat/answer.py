@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -14,7 +13,7 @@ from app.engine_port import SpeechEngine
 from app.errors import from_stage_error
 from app.identifiers import new_identifier
 from app.metrics import Outcome
-from app.speech.usage import AUDIO_TOKENS_PER_SECOND
+from app.speech.usage import audio_tokens
 from app.timeline import RequestRecord
 from engine import (
     AudioPayload,
@@ -175,7 +174,7 @@ class Answer:
     def counted(self) -> dict[str, Any]:
         """The `usage`."""
         usage = self.usage or UsagePayload(0, 0, 0, False)
-        audio = math.ceil(round(self.seconds * AUDIO_TOKENS_PER_SECOND, 6))
+        audio = audio_tokens(self.seconds)
         return {
             "prompt_tokens": usage.input_tokens,
             "completion_tokens": usage.output_tokens + audio,

@@ -5,21 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from app.audio.wire_formats import TICKS_PER_MILLISECOND
+from app.audio.wire_formats import TICKS_PER_MILLISECOND, TICKS_PER_SECOND
 from app.audio.worker import to_base64
 from app.identifiers import new_identifier
 from app.realtime.conversation import Conversation
 from app.realtime.items import FunctionCall, Item, ItemStatus, Message, Part, PartKind
 from app.realtime.machine_events import Outcome, Reason
 from app.realtime.plan import ResponsePlan
+from app.speech.usage import audio_tokens
 from engine import ToolCallPayload, UsagePayload, WordTiming
 
 LONGEST_DELTA = 200 * TICKS_PER_MILLISECOND
 SHORTEST_DELTA = 40 * TICKS_PER_MILLISECOND
 """How much sound one delta carries, in ticks; the last one may carry less."""
-
-AUDIO_TOKENS_PER_SECOND = 20
-"""OpenAI counts one token for each 50 ms of an answer's sound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +246,7 @@ class ResponseOutput:
     def _usage(self, usage: UsagePayload | None) -> dict[str, Any]:
         """What was counted; an answer that was stopped is counted as far as it came."""
         sound = self.message.sound if self.message is not None else None
-        ticks = 0 if sound is None else sound.ticks
-        audio = ticks * AUDIO_TOKENS_PER_SECOND // (1000 * TICKS_PER_MILLISECOND)
+        audio = 0 if sound is None else audio_tokens(sound.ticks / TICKS_PER_SECOND)
         counted = usage or UsagePayload(0, 0, 0, False)
         return {
             "total_tokens": counted.input_tokens + counted.output_tokens + audio,

@@ -91,11 +91,13 @@ class RealtimeService:
             ApiError: 503, the engine is not ready, or there are as many sessions as may be.
         """
         engine = self._lifecycle.engine
+        # Nothing may be waited for between the look at how many there are and the new one's place.
+        ear = await self.ear()
         if self._closed or len(self._sessions) >= self._settings.realtime_sessions:
             message = f"At most {self._settings.realtime_sessions} realtime sessions are served."
             raise retry_later(message, "too_many_sessions", RETRY_SECONDS)
         services = Services(
-            self._settings, engine, self._codecs, self.metrics, self._timelines, await self.ear()
+            self._settings, engine, self._codecs, self.metrics, self._timelines, ear
         )
         session = Session(services, config, tenant)
         task = asyncio.create_task(session.run(), name=session.id)

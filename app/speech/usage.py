@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import math
 
-AUDIO_TOKENS_PER_SECOND = 20
-"""OpenAI counts one token for each 50 ms of spoken output."""
+_AUDIO_TOKENS_PER_SECOND = 20
+
+
+def audio_tokens(seconds: float) -> int:
+    """What a sound counts: one token for each begun 50 ms, as OpenAI counts spoken output."""
+    # Rounding first keeps 1.05 s from counting as 22 tokens through its binary fraction.
+    return math.ceil(round(seconds * _AUDIO_TOKENS_PER_SECOND, 6))
 
 
 def usage_of(characters: int, seconds: float) -> dict[str, int]:
@@ -17,8 +22,7 @@ def usage_of(characters: int, seconds: float) -> dict[str, int]:
         characters: Length of the input text.
         seconds: Duration of the audio.
     """
-    # Rounding first keeps 1.05 s from counting as 22 tokens through its binary fraction.
-    output = math.ceil(round(seconds * AUDIO_TOKENS_PER_SECOND, 6))
+    output = audio_tokens(seconds)
     return {
         "input_tokens": characters,
         "output_tokens": output,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import httpx
 import pytest
 import websockets
 
+from app.settings import Settings
+from engine import ConfigurationError
 from tests.app.realtime.conversing import talking
 from tests.app.realtime.doubles import RoteEngine
 from tests.app.serving import serving
@@ -105,6 +108,23 @@ async def test_unknown_models_and_full_servers_are_told() -> None:
                 await talk.get()
             assert closed.value.rcvd is not None
             assert closed.value.rcvd.code == 1013
+
+
+async def test_sessions_that_wait_for_the_ear_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    may_load = threading.Event()
+
+    def load(_settings: Settings) -> None:
+        may_load.wait(10)
+        raise ConfigurationError("There is no ear.")
+
+    monkeypatch.setattr("app.realtime.service._load_ear", load)
+    with serving(RoteEngine(), ear=True, realtime_sessions=1) as running:  # type: ignore[arg-type]
+        url = running.websocket_url
+        async with talking(url, created=False) as one, talking(url, created=False) as other:
+            may_load.set()
+            told = {(await talk.get())["type"] for talk in (one, other)}
+            assert told == {"session.created", "error"}
+            assert running.realtime_sessions() == 1
 
 
 @pytest.mark.parametrize(
