@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -27,7 +26,14 @@ from app.sinks import Sink, SinkError, check_folder, find_player, format_for, op
 from app.speech.command import resolve_voice
 from app.speech.schema import LARGEST_SEED
 from app.speech.warning import code_points
-from engine import ConfigurationError, EngineError, OmniRequest, SpeechParameters, TextInput
+from engine import (
+    ConfigurationError,
+    EngineError,
+    OmniRequest,
+    SpeechParameters,
+    TextInput,
+    describe_pipeline,
+)
 
 OpenOutput = Callable[[int], Sink]
 """Opens where the audio goes, for samples of the given rate."""
@@ -104,6 +110,7 @@ def say(
             format_for(output, audio_format)
             check_folder(output)
         player = find_player() if output is None else []
+        parameters = SpeechParameters(_known_voice(settings, voice), speed=speed, seed=seed)
         words = sys.stdin.read() if text == "-" else text
         prepare_process_environment(settings)
         with ProgressBars(
@@ -117,7 +124,7 @@ def say(
                 _say(
                     settings,
                     words,
-                    SpeechParameters(voice=voice, speed=speed, seed=seed),
+                    parameters,
                     lambda rate: open_sink(output, audio_format, player, rate),
                     Meter(bars, len(words)),
                     console,
@@ -137,7 +144,6 @@ async def _say(
 ) -> None:
     engine = await engine_factory(settings)(meter.step)
     try:
-        parameters = _with_known_voice(engine, parameters)
         report = engine.inspect(text)
         if not report.speakable:
             raise SayError("The text holds nothing that can be spoken.")
@@ -170,14 +176,15 @@ async def _speak(
                 await sink.write(chunk.payload.samples)
 
 
-def _with_known_voice(engine: SpeechEngine, parameters: SpeechParameters) -> SpeechParameters:
-    if parameters.voice is None:
-        return parameters
+def _known_voice(settings: Settings, name: str | None) -> str | None:
+    """The voice's own name, looked up before anything is loaded."""
+    if name is None:
+        return None
+    description = describe_pipeline(settings.pipeline, settings.model, settings.cache_folder)
     try:
-        voice = resolve_voice(parameters.voice, engine.description)
+        return resolve_voice(name, description)
     except ApiError as failure:
         raise SayError(failure.message) from None
-    return replace(parameters, voice=voice)
 
 
 def register(cli: typer.Typer) -> None:
