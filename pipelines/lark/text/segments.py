@@ -198,16 +198,16 @@ class Segments:
         token = self._lexer.peek(1) if len(text) <= 2 else None
         after = token.text if token and token.kind is Kind.TEXT else ""
         core = text.rstrip(".,;:!?\"”')")
-        if core in CURRENCIES and after[:1].isdigit():
-            self.before = core  # Its name comes behind the amount.
+        reading = read_unit(core, _Around(self.before, None)) if core else None
+        if reading is None and text in CURRENCIES and after[:1].isdigit():
+            self.before = text  # Its name comes behind the amount.
             return
-        reading = None
-        if core:
-            reading = read_unit(core, _Around(self.before, None)) or read_symbol(
-                core, self.before, after
-            )
+        if core and reading is None:
+            reading = read_symbol(core, self.before, after)
         if reading:
             self._speak(0, len(core), reading)
+            if core in CURRENCIES:
+                self.before = ""  # It was the amount before's, not the next one's.
             text = text[len(core) :]
         self._marks(text, opening=False)
 

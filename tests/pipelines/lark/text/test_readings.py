@@ -155,6 +155,7 @@ MONEY = {
     "$5-$10": "five dollars to ten dollars",
     "50¢": "fifty cents",
     "5 €": "five euros",
+    "5 € 3 times": "five euros three times",
     "$ 50": "fifty dollars",
     "€ 3,50": "three euros and fifty cents",
     "20,50€": "twenty euros and fifty cents",
