@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from engine.chunk import WordTiming
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Adapter(Protocol):
@@ -75,7 +78,7 @@ class Padding:
     end token, or until its largest number of steps.
 
     Attributes:
-        row: The row that such a step reads, shape [row width].
+        row: The row that such a step reads, shape [row width]; its vector is zero.
         while_open: Whether steps take it while more rows may come; otherwise they wait for those,
             and take it only behind the last row of a closed feed.
     """
@@ -95,6 +98,8 @@ class FeedRows:
         prompt_rows: How many of these rows are read before the first step's token is sampled, the
             last of them by that step. Only a request's first payload may have more than one.
         padding: What the request's steps read when there is no row; of the first payload.
+        vectors: What a stage computed for these rows (hidden states, say), shape [steps, vector
+            width], on that stage's device, where nobody waits for them. None: they are zero.
         places: Where the model's rotary embedding is to have the prompt's rows, int64, shape
             [rotary rows, prompt_rows]; of the first payload, for models that have several.
             None: they count up. The steps behind them count on from the largest.
@@ -104,16 +109,19 @@ class FeedRows:
     tags: tuple[Any, ...] = ()
     prompt_rows: int = 1
     padding: Padding | None = None
+    vectors: torch.Tensor | None = None
     places: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
-        """Checks that every row has its tag, and that the prompt is here."""
+        """Checks that every row has its tag and vector, and that the prompt is here."""
         if self.places is not None and self.places.shape[1] != self.prompt_rows:
             raise ValueError(
                 f"A prompt of {self.prompt_rows} rows came with places for {self.places.shape[1]}."
             )
         if self.tags and len(self.values) != len(self.tags):
             raise ValueError(f"{len(self.values)} feed rows came with {len(self.tags)} tags.")
+        if self.vectors is not None and len(self.values) != len(self.vectors):
+            raise ValueError(f"{len(self.values)} feed rows came with {len(self.vectors)} vectors.")
         if self.prompt_rows < 1 or (self.prompt_rows > 1 and self.prompt_rows > len(self.values)):
             raise ValueError(
                 f"{len(self.values)} feed rows came with prompt_rows of {self.prompt_rows}; it "

@@ -16,14 +16,15 @@ from vllm.v1.engine import EngineCoreOutput, EngineCoreRequest, FinishReason
 from vllm.v1.engine.core import EngineCore
 
 from engine.adapter import FeedRows, StepOutput
+from engine.code_choice import CodeStream
 from engine.conditioned_model import ConditionedModel
 from engine.core import CoreSettings, build_core, key_value_blocks_in_use, scheduler_of
 from engine.device import on_device
 from engine.errors import InvalidRequestError
-from engine.feed import Feed, FeedStore
+from engine.feed import Feed, FeedStore, GrowingVectors
 from engine.request import SpeechParameters
 from engine.scheduler import OmniARScheduler
-from engine.step_sampling import CodeStream, SamplingOf, StepSampling, plain_sampling
+from engine.step_sampling import SamplingOf, StepSampling, plain_sampling
 
 
 @dataclass(slots=True)
@@ -99,10 +100,16 @@ class AutoregressiveReplica:
 
     def add(self, request_id: str, parameters: SpeechParameters) -> None:
         """Opens a request; it reaches the core with its first conditioning row."""
-        feed = Feed(self.model.row_width, self.model.row_dtype, self.model.codebooks)
+        model, device = self.model, torch.device(self.settings.device)
+        vectors = None
+        if model.vector_width:
+            dtype = self.core.vllm_config.model_config.dtype
+            if not isinstance(dtype, torch.dtype):
+                raise TypeError(f"The core's dtype is {dtype!r}; vLLM should have resolved it.")
+            vectors = GrowingVectors(model.vector_width, dtype, device)
+        feed = Feed(model.row_width, model.row_dtype, model.codebooks, vectors)
         self.feeds.add(request_id, feed)
         sampling = self.sampling_of(parameters)
-        device = torch.device(self.settings.device)
         feed.code_stream = CodeStream(sampling.codes, sampling.seed, device)
         self.requests[request_id] = AutoregressiveRequest(request_id, feed, sampling)
 

@@ -2,66 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 
+from engine.code_choice import CodeChoice
+from engine.device import to_device
 from engine.feed import Feed
 
-ChooseCodes = Callable[[torch.Tensor], torch.Tensor]
-"""Chooses the next codebook's codes as each request wants: logits [requests, codes] in, int64
-[requests] out. `engine.step_sampling.CodeChooser` is one."""
+
+@dataclass(frozen=True, slots=True)
+class StepInputs:
+    """What a step's positions read, in batch order, on the model's device.
+
+    Attributes:
+        rows: Their conditioning rows, shape [positions, row width].
+        previous_codes: The codes of the step before each, int64, shape [positions, codebooks]; -1
+            where there is none (a request's prompt).
+        vectors: Their rows' vectors, shape [positions, vector width]; zero where there is none.
+    """
+
+    rows: torch.Tensor
+    previous_codes: torch.Tensor
+    vectors: torch.Tensor
 
 
 @runtime_checkable
 class ConditionedModel(Protocol):
     """A vLLM model whose every step is conditioned on a row from outside.
 
-    Beside vLLM's own interface (`forward`, `compute_logits`, `embed_input_ids`) it offers:
+    Beside vLLM's own interface (`forward`, `compute_logits`, `embed_input_ids`) it offers what
+    follows. On a GPU the host waits for the device once a step, when codes are given out: neither
+    method may wait, nor move values between host and device.
 
     Attributes:
         row_width: Columns of a feed row.
         row_dtype: numpy dtype of a feed row.
+        vector_width: Columns of a row's vector, which another stage computed; 0: rows have none.
         codebooks: Codes a step, the sampled token included.
+        residual_codes: Codes in each of the codebooks behind the first; 0 if the model takes the
+            most probable ones, whatever the request wants.
         begin_token: The token that stands for the prompt's rows. vLLM counts it as one that was
             sampled before: where repetition is penalised, it should be one that never is.
         end_token: The token that ends a request when it is sampled; None: requests end with
-            their last row. Nothing is predicted or given out for it.
+            their last row. Nothing is given out for it.
     """
 
     row_width: int
     row_dtype: np.dtype[np.generic]
+    vector_width: int
     codebooks: int
+    residual_codes: int
     begin_token: int
     end_token: int | None
 
-    def embed_step(
-        self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
-    ) -> torch.Tensor:
-        """Input embeddings of steps and of prompt rows.
-
-        Args:
-            input_ids: The tokens before each step, int64, shape [steps].
-            rows: Their conditioning rows, shape [steps, row width].
-            previous_codes: The codes of the step before each, shape [steps, codebooks]; -1 where
-                there is none (a request's prompt).
-
-        Returns:
-            Shape [steps, hidden].
-        """
+    def embed_step(self, inputs: StepInputs) -> torch.Tensor:
+        """Input embeddings of steps and of prompt rows, shape [positions, hidden]."""
 
     def predict_codes(
-        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choice: CodeChoice | None
     ) -> torch.Tensor:
         """All codes of a step, from the last layer's state and the token that was sampled.
 
+        A request's codes must depend on its own state and token alone. On a GPU it is captured as
+        a CUDA graph.
+
         Args:
             hidden_states: Shape [requests, hidden].
-            tokens: The sampled tokens, int64, shape [requests].
-            choose: Chooses a codebook's codes; called once for each codebook behind the first. A
-                model that knows only one way may leave it alone.
+            tokens: The sampled tokens, int64, shape [requests]; of a request whose prompt is not
+                read whole in this step, or that ends, any token.
+            choice: For `engine.code_choice.choose`, which chooses the codes of a codebook.
 
         Returns:
             int64, shape [requests, codebooks], the tokens in column 0.
@@ -70,32 +83,40 @@ class ConditionedModel(Protocol):
 
 def gather_step_inputs(
     model: ConditionedModel,
-    feeds: list[Feed | None],
-    starts: list[int],
-    counts: list[int],
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and previous codes of a batch's scheduled positions, in batch order.
+    feeds: Sequence[Feed | None],
+    starts: Sequence[int],
+    counts: Sequence[int],
+    device: torch.device,
+) -> StepInputs:
+    """What a batch's scheduled positions read, in batch order; nobody waits for the device.
 
     Args:
         model: Tells widths and types.
         feeds: The requests' feeds; None for one that is not conditioned (a dummy run).
         starts: Each request's first scheduled position.
         counts: How many positions each has.
-
-    Returns:
-        Rows [positions, row width] and codes [positions, codebooks] as tensors on the CPU.
+        device: The model's.
     """
     total = sum(counts)
     rows = np.zeros((total, model.row_width), model.row_dtype)
     codes = np.full((total, model.codebooks), -1, np.int64)
+    vectors: list[torch.Tensor] = []
     offset = 0
     for feed, start, count in zip(feeds, starts, counts, strict=True):
+        stop = start + count
         if feed is not None:
-            stop = start + count
             rows[offset : offset + count] = feed.rows_at(start, stop)
             first = max(start, feed.prompt_rows)
             if stop > first:
                 previous = feed.codes.span(first - feed.prompt_rows, stop - feed.prompt_rows)
                 codes[offset + first - start : offset + count] = previous
+        if feed is not None and feed.vectors is not None:
+            vectors += feed.vectors.span(start, stop)
+        elif model.vector_width:
+            vectors.append(torch.zeros(count, model.vector_width, device=device))
         offset += count
-    return torch.from_numpy(rows), torch.from_numpy(codes)
+    return StepInputs(
+        to_device(torch.from_numpy(rows), device),
+        to_device(torch.from_numpy(codes), device),
+        torch.cat(vectors) if vectors else torch.empty(total, 0, device=device),
+    )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from transformers import PretrainedConfig
@@ -17,6 +17,7 @@ from vllm.v1.engine.core import EngineCore
 from vllm.v1.executor import Executor
 
 from engine import process_groups
+from engine.code_graphs import BATCH_SIZES_KEY
 from engine.compile_backend import BACKEND, build_settings
 from engine.compiled import Dtype, marker, resolve_dtype
 from engine.deploy_config import StageDeployment
@@ -58,6 +59,7 @@ class CoreSettings:
         compile: See `StageDeployment.compile`.
         input_limit: How many rows a conditioned request may have ahead of its steps.
         device: `cpu` or `cuda:N`.
+        cuda_graphs: Of a conditioned model: see `StageDeployment.cuda_graphs`.
         quantization: See `StageDeployment.quantization`.
         hidden_layer: Of a text model: the layer whose states may be asked for (see
             `engine.hidden_states`), counted from 1, or FINAL_LAYER; None: no states are kept.
@@ -78,6 +80,7 @@ class CoreSettings:
     compile: Literal["auto", "always", "never"] = "never"
     input_limit: int = 64
     device: str = "cpu"
+    cuda_graphs: tuple[int, ...] = ()
     quantization: str | None = None
     hidden_layer: int | None = None
     media: Mapping[str, int] = field(default_factory=dict)
@@ -108,6 +111,7 @@ class CoreSettings:
             compile=deployment.compile,
             input_limit=deployment.input_limit,
             device=deployment.device,
+            cuda_graphs=tuple(deployment.cuda_graphs),
             quantization=deployment.quantization,
             hidden_layer=hidden_layer,
             media=media or {},
@@ -121,6 +125,9 @@ CONDITIONED_WORKERS = {
     "cuda": "engine.gpu_worker.OmniGPUWorker",
 }
 """The workers of conditioned stages, by the type of their device."""
+
+TEXT_WORKERS = {"cpu": "engine.text_runner.TextCPUWorker", "cuda": "auto"}
+"""The workers of other text stages, by the type of their device; `auto` is vLLM's own."""
 
 HIDDEN_STATE_WORKERS = {
     "cpu": "engine.text_runner.HiddenStateCPUWorker",
@@ -226,11 +233,17 @@ def _cpu_core(vllm_config: VllmConfig) -> EngineCore:
 def _worker(settings: CoreSettings, kind: str) -> str:
     if settings.conditioned:
         return CONDITIONED_WORKERS[kind]
-    return "auto" if settings.hidden_layer is None else HIDDEN_STATE_WORKERS[kind]
+    return (TEXT_WORKERS if settings.hidden_layer is None else HIDDEN_STATE_WORKERS)[kind]
 
 
-def _additional(settings: CoreSettings) -> dict[str, int]:
-    return {} if settings.hidden_layer is None else {LAYER_KEY: settings.hidden_layer}
+def _additional(settings: CoreSettings) -> dict[str, Any]:
+    """What our model runners want to know; vLLM's compiled forms are kept by it, among others."""
+    told: dict[str, Any] = {}
+    if settings.cuda_graphs:
+        told[BATCH_SIZES_KEY] = list(settings.cuda_graphs)
+    if settings.hidden_layer is not None:
+        told[LAYER_KEY] = settings.hidden_layer
+    return told
 
 
 def _compilation(compiled: bool, kind: str) -> CompilationConfig:

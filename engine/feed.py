@@ -1,6 +1,7 @@
 """Per-request conditioning of an autoregressive stage: rows in, codes kept, by request.
 
-State is keyed by request identifier and never by position in a batch, so that no request can be
+Rows are numbers on the host; what another stage computed for them stays on the device. State
+is keyed by request identifier and never by position in a batch, so that no request can be
 conditioned on another's rows.
 """
 
@@ -10,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from engine.adapter import FeedRows, Padding
 
 if TYPE_CHECKING:
-    from engine.step_sampling import CodeStream
+    from engine.code_choice import CodeStream
 
 
 class GrowingRows:
@@ -46,6 +48,45 @@ class GrowingRows:
         return self._values[start:stop]
 
 
+class GrowingVectors:
+    """Rows of a tensor on a device that grows at its end, with amortised constant cost a row.
+
+    They are copied there without waiting, from whatever device they are on.
+    """
+
+    def __init__(self, width: int, dtype: torch.dtype, device: torch.device) -> None:
+        """Makes an empty tensor of rows with `width` columns."""
+        self._values = torch.empty(0, width, dtype=dtype, device=device)
+        self._zero = torch.zeros(1, width, dtype=dtype, device=device)
+        self._length = 0
+
+    def __len__(self) -> int:
+        return self._length
+
+    def extend(self, vectors: torch.Tensor) -> None:
+        """Appends vectors, shape [n, width]; their dtype is converted."""
+        self._grow(len(vectors)).copy_(vectors, non_blocking=True)
+
+    def extend_by_zeros(self, count: int) -> None:
+        """Appends vectors that are zero."""
+        self._grow(count).zero_()
+
+    def _grow(self, count: int) -> torch.Tensor:
+        start, self._length = self._length, self._length + count
+        if self._length > len(self._values):
+            room = max(self._length, 2 * len(self._values), 64)
+            grown = self._values.new_empty(room, self._values.shape[1])
+            grown[:start].copy_(self._values[:start])
+            self._values = grown
+        return self._values[start : self._length]
+
+    def span(self, start: int, stop: int) -> list[torch.Tensor]:
+        """Vectors start..stop-1 as views, in pieces; those behind the last one are zero."""
+        known = self._values[start : min(stop, self._length)]
+        missing = stop - max(start, self._length)
+        return [known] if missing <= 0 else [known, self._zero.expand(missing, -1)]
+
+
 class Feed:
     """One request's conditioning rows and the codes its steps made.
 
@@ -54,9 +95,16 @@ class Feed:
     preempted request is computed again from its first row.
     """
 
-    def __init__(self, row_width: int, row_dtype: npt.DTypeLike, codebooks: int) -> None:
-        """Makes an empty, open feed."""
+    def __init__(
+        self,
+        row_width: int,
+        row_dtype: npt.DTypeLike,
+        codebooks: int,
+        vectors: GrowingVectors | None = None,
+    ) -> None:
+        """Makes an empty, open feed; `vectors` takes those of a model that reads any."""
         self.rows = GrowingRows(row_width, row_dtype)
+        self.vectors = vectors
         self.codes = GrowingRows(codebooks, np.int64)
         self.tags: list[Any] = []
         self.closed = False
@@ -69,10 +117,13 @@ class Feed:
         """Adds rows for coming steps.
 
         Raises:
-            ValueError: The feed is closed, or a later payload has a prompt.
+            ValueError: The feed is closed, a later payload has a prompt, or vectors came for a
+                model that reads none.
         """
         if self.closed:
             raise ValueError("The feed is closed; no rows can follow.")
+        if rows.vectors is not None and self.vectors is None:
+            raise ValueError("Feed rows came with vectors, but the model's vector_width is 0.")
         if not len(self.rows):
             self.prompt_rows, self.padding = rows.prompt_rows, rows.padding
             self.places = rows.places
@@ -80,14 +131,22 @@ class Feed:
             raise ValueError("Only the first rows of a request can be its prompt.")
         else:
             self._keep_padding()
-        self.rows.extend(rows.values)
+        self._extend(rows.values, rows.vectors)
         self.tags.extend(rows.tags or (None,) * len(rows.values))
+
+    def _extend(self, values: npt.NDArray[Any], vectors: torch.Tensor | None) -> None:
+        self.rows.extend(values)
+        if vectors is not None and self.vectors is not None:
+            self.vectors.extend(vectors)
+        elif self.vectors is not None:
+            self.vectors.extend_by_zeros(len(values))
 
     def _keep_padding(self) -> None:
         """Makes the padding that steps have read rows of their own, so that later ones follow."""
         read = -self.steps_ahead
         if self.padding is not None and read > 0:
-            self.rows.extend(np.broadcast_to(self.padding.row, (read, len(self.padding.row))))
+            padded = np.broadcast_to(self.padding.row, (read, len(self.padding.row)))
+            self._extend(padded, None)
             self.tags.extend((None,) * read)
 
     def close(self) -> None:

@@ -1,41 +1,60 @@
-"""The model-runner mixin for conditioned stages, and the workers that use it.
+"""The model-runner mixin for conditioned stages, and the worker that uses it on processors.
 
-Every step's input embedding comes from the request's feed, and after the token is sampled the
-model's code predictor completes the step's codes inside the same step. The mixin relies on four
-members of vLLM's V1 model runner (`_preprocess`, `execute_model_state`, `sample_tokens`, and for
-rotary embeddings of several rows `_init_mrope_positions`), which the CPU runner shares with the GPU
-runner; the supported vLLM versions are pinned for that reason.
+Every step's input embedding comes from the request's feed, and once the token is sampled, the
+model's code predictor completes the step's codes, on the same device and before the host knows the
+token: the codes are on their way to the host when it waits for the tokens, which is the only time
+in a step. The mixin relies on members of vLLM's V1 model runner (`_preprocess`, `_sample`,
+`sample_tokens`, `execute_model_state`, `discard_request_mask`, and for rotary embeddings of several
+rows `_init_mrope_positions`), which the CPU runner shares with the GPU runner; the supported vLLM
+versions are pinned for that reason.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
 from vllm.config import VllmConfig
 from vllm.v1.core.sched.output import GrammarOutput, SchedulerOutput
-from vllm.v1.outputs import ModelRunnerOutput
+from vllm.v1.outputs import ModelRunnerOutput, SamplerOutput
+from vllm.v1.spec_decode.metadata import SpecDecodeMetadata
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 from vllm.v1.worker.gpu_input_batch import CachedRequestState
-from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 
+from engine.code_choice import CodeChoice, CodeChooser, CodeStream
 from engine.conditioned_model import ConditionedModel, gather_step_inputs
 from engine.feed import FeedStore
-from engine.step_sampling import CodeChooser
+from engine.partial_prompts import PartialPromptsMixin
 
 
-class ConditionedRunnerMixin(GPUModelRunner):
+class ConditionedRunnerMixin(PartialPromptsMixin):
     """Feeds in, codes out. Mix in before a vLLM V1 model runner."""
 
     def __init__(self, vllm_config: VllmConfig, device: torch.device) -> None:
         """Builds the runner with an empty feed store."""
         super().__init__(vllm_config, device)
         self.feeds = FeedStore()
+        self._sampled_states: torch.Tensor | None = None
+        self._codes: torch.Tensor | None = None
 
-    def _conditioned_model(self) -> ConditionedModel | None:
+    @cached_property
+    def conditioned_model(self) -> ConditionedModel:
+        """The loaded model.
+
+        Raises:
+            TypeError: It is no conditioned one.
+        """
         model = self.get_model()
-        return model if isinstance(model, ConditionedModel) else None
+        if not isinstance(model, ConditionedModel):
+            raise TypeError(f"{type(model).__name__} is not a conditioned model.")
+        return model
+
+    @cached_property
+    def _chooser(self) -> CodeChooser:
+        model = self.conditioned_model
+        return CodeChooser(model.codebooks - 1, model.residual_codes, self.device)
 
     def _preprocess(
         self,
@@ -43,21 +62,16 @@ class ConditionedRunnerMixin(GPUModelRunner):
         num_input_tokens: int,
         intermediate_tensors: Any | None = None,
     ) -> Any:
-        model = self._conditioned_model()
-        if model is not None:
-            # Every position is embedded below, so upstream need not embed the tokens first.
-            self.is_token_ids.np[: scheduler_output.total_num_scheduled_tokens] = False
+        positions = scheduler_output.total_num_scheduled_tokens
+        # Every position is embedded below, so upstream need not embed the tokens first.
+        self.is_token_ids.np[:positions] = False
         inputs = super()._preprocess(scheduler_output, num_input_tokens, intermediate_tensors)
-        if model is None:
-            return inputs
-        request_ids = self.input_batch.req_ids
+        model, request_ids = self.conditioned_model, self.input_batch.req_ids
         starts = self.input_batch.num_computed_tokens_cpu[: len(request_ids)].tolist()
         counts = [scheduler_output.num_scheduled_tokens[i] for i in request_ids]
         feeds = [self.feeds.get(request_id) for request_id in request_ids]
-        rows, codes = gather_step_inputs(model, feeds, starts, counts)
-        tokens = self.input_ids.gpu[: len(rows)]
-        embeds = model.embed_step(tokens.long(), rows.to(self.device), codes.to(self.device))
-        self.inputs_embeds.gpu[: len(rows)].copy_(embeds)
+        read = gather_step_inputs(model, feeds, starts, counts, self.device)
+        self.inputs_embeds.gpu[:positions].copy_(model.embed_step(read))
         return (None, self.inputs_embeds.gpu[:num_input_tokens], *inputs[2:])
 
     def _init_mrope_positions(self, req_state: CachedRequestState) -> None:
@@ -70,46 +84,69 @@ class ConditionedRunnerMixin(GPUModelRunner):
         req_state.mrope_positions = torch.from_numpy(places)
         req_state.mrope_position_delta = int(places.max()) + 1 - places.shape[1]
 
+    def _sample(
+        self, logits: torch.Tensor | None, spec_decode_metadata: SpecDecodeMetadata | None
+    ) -> SamplerOutput:
+        """Samples as upstream does, completes the codes and sends them to the host.
+
+        Codes are completed for the whole batch, since which requests end with their token is not
+        known here. Those whose prompt is not read whole yet do not draw: a request's random
+        numbers must not depend on how its prompt was parted.
+        """
+        output = super()._sample(logits, spec_decode_metadata)
+        if self._sampled_states is None:
+            raise RuntimeError("There are no states to complete codes from.")
+        tokens = output.sampled_token_ids[:, 0].long()
+        choice = self._chooser.choice(self._streams())
+        codes = self._predict_codes(self._sampled_states, tokens, choice)
+        # Upstream waits for the tokens next, on the same stream: the codes are here by then.
+        self._codes = codes.to("cpu", non_blocking=True)
+        return output
+
+    def _streams(self) -> list[CodeStream | None]:
+        """Who draws in this step, in batch order."""
+        request_ids = self.input_batch.req_ids
+        discarded = self.discard_request_mask.np[: len(request_ids)].tolist()
+        feeds = [self.feeds.get(request_id) for request_id in request_ids]
+        return [
+            None if feed is None or partial else feed.code_stream
+            for feed, partial in zip(feeds, discarded, strict=True)
+        ]
+
+    def _predict_codes(
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choice: CodeChoice | None
+    ) -> torch.Tensor:
+        return self.conditioned_model.predict_codes(hidden_states, tokens, choice)
+
     # Upstream's decorator hides the method's type from the checker.
     def sample_tokens(  # type: ignore[override]
         self, grammar_output: GrammarOutput | None
     ) -> Any:
         """Samples, completes each step's codes and sends them as the step's pooling output."""
         state = self.execute_model_state
-        output: Any = super().sample_tokens(grammar_output)  # type: ignore[type-var]
-        model = self._conditioned_model()
-        if state is None or model is None:
+        self._sampled_states = None if state is None else state.sample_hidden_states
+        output: Any = super().sample_tokens(grammar_output)
+        codes, self._codes, self._sampled_states = self._codes, None, None
+        if codes is None:
             return output
         if not isinstance(output, ModelRunnerOutput):
             raise TypeError("Conditioned stages need synchronous scheduling.")
-        with torch.inference_mode():
-            self._complete_codes(model, state.sample_hidden_states, output)
+        output.pooler_output = self._kept(codes, output)
         return output
 
-    def _complete_codes(
-        self, model: ConditionedModel, hidden_states: torch.Tensor, output: ModelRunnerOutput
-    ) -> None:
-        """Runs the code predictor for the requests that sampled a token in this step."""
-        end = model.end_token
-        sampled = [
-            index
-            for index, tokens in enumerate(output.sampled_token_ids)
-            if tokens and tokens[0] != end
-        ]
+    def _kept(self, codes: torch.Tensor, output: ModelRunnerOutput) -> list[torch.Tensor | None]:
+        """The codes of each request that goes on with its token; their feeds keep them."""
+        end = self.conditioned_model.end_token
         results: list[torch.Tensor | None] = [None] * len(output.req_ids)
-        if sampled:
-            tokens = torch.tensor(
-                [output.sampled_token_ids[index][0] for index in sampled], device=self.device
-            )
-            feeds = [self.feeds.get(output.req_ids[index]) for index in sampled]
-            streams = [None if feed is None else feed.code_stream for feed in feeds]
-            choose = CodeChooser(streams, model.codebooks - 1)
-            codes = model.predict_codes(hidden_states[sampled], tokens, choose).cpu()
-            for index, row, feed in zip(sampled, codes, feeds, strict=True):
-                results[index] = row
-                if feed is not None:
-                    feed.codes.extend(row.numpy()[None])
-        output.pooler_output = results
+        values = codes.numpy()
+        for index, tokens in enumerate(output.sampled_token_ids):
+            if not tokens or tokens[0] == end:
+                continue
+            results[index] = codes[index]
+            feed = self.feeds.get(output.req_ids[index])
+            if feed is not None:
+                feed.codes.extend(values[index : index + 1])
+        return results
 
 
 class ConditionedCPURunner(ConditionedRunnerMixin, CPUModelRunner):

@@ -1,4 +1,4 @@
-"""The model-runner mixin for text stages whose hidden states another stage reads.
+"""The model runners of text stages, and the mixin for those whose states another stage reads.
 
 The embeddings are caught where the runner hands them to the model, before the first layer adds to
 them in place. The states of an inner layer come out of vLLM's own way for them, the auxiliary
@@ -15,13 +15,13 @@ from vllm.v1.core.sched.output import GrammarOutput, SchedulerOutput
 from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.cpu_worker import CPUWorker
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-from vllm.v1.worker.gpu_worker import Worker as GPUWorker
 
-from engine.errors import ConfigurationError
+from engine.first_runner import FirstRunnerWorker
 from engine.hidden_states import FINAL_LAYER, LAYER_KEY, HiddenStateStore
+from engine.partial_prompts import PartialPromptsMixin
 
 
-class HiddenStateRunnerMixin(GPUModelRunner):
+class HiddenStateRunnerMixin(PartialPromptsMixin):
     """Keeps hidden states of requests that want them. Mix in before a vLLM V1 model runner."""
 
     def __init__(self, vllm_config: VllmConfig, device: torch.device) -> None:
@@ -74,7 +74,7 @@ class HiddenStateRunnerMixin(GPUModelRunner):
     ) -> Any:
         """Samples as upstream does, and keeps the states that are asked for."""
         state = self.execute_model_state
-        output: Any = super().sample_tokens(grammar_output)  # type: ignore[type-var]
+        output: Any = super().sample_tokens(grammar_output)
         embeddings, self._embeddings = self._embeddings, None
         if state is None or embeddings is None:
             return output
@@ -85,6 +85,19 @@ class HiddenStateRunnerMixin(GPUModelRunner):
             rows, states = embeddings[first:stop], hidden[first:stop]
             self.hidden_states.append(request_id, position, rows, states)
         return output
+
+
+class TextCPURunner(PartialPromptsMixin, CPUModelRunner):
+    """vLLM's CPU runner."""
+
+
+class TextCPUWorker(CPUWorker):
+    """vLLM's CPU worker with a runner that also takes seeds with long prompts."""
+
+    def init_device(self) -> None:
+        """Sets the device up as upstream does, then takes that runner."""
+        super().init_device()  # type: ignore[no-untyped-call]
+        self.model_runner = TextCPURunner(self.vllm_config, torch.device("cpu"))
 
 
 class HiddenStateCPURunner(HiddenStateRunnerMixin, CPUModelRunner):
@@ -105,23 +118,14 @@ class HiddenStateCPUWorker(CPUWorker):
         return self.hidden_state_runner.hidden_states
 
 
-class HiddenStateGPUWorker(GPUWorker):
+class HiddenStateGPUWorker(FirstRunnerWorker):
     """vLLM's GPU worker with a runner that keeps hidden states, on the device."""
 
     def _make_model_runner(self) -> GPUModelRunner:
-        """The runner that keeps hidden states, where upstream's subclasses construct theirs.
-
-        Raises:
-            ConfigurationError: vLLM was told to use its second model runner.
-        """
-        if self.use_v2_model_runner:
-            raise ConfigurationError(
-                "Stages that give hidden states run on vLLM's first model runner: set "
-                "VLLM_USE_V2_MODEL_RUNNER=0 in the server's environment."
-            )
-        if self.device is None:
-            raise RuntimeError("The worker's device is not set up yet.")
-        self.hidden_state_runner = HiddenStateRunnerMixin(self.vllm_config, self.device)
+        """The runner that keeps hidden states, where upstream's subclasses construct theirs."""
+        self.hidden_state_runner = HiddenStateRunnerMixin(
+            self.vllm_config, self.require_first_runner()
+        )
         return self.hidden_state_runner
 
     def hidden_state_store(self) -> HiddenStateStore:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -196,5 +197,7 @@ def _named(tensor: torch.Tensor) -> str:
 @contextmanager
 def no_synchronisation() -> Generator[None]:
     """What runs inside must not make the host wait for tensors on `DEVICE`."""
-    with _FunctionMode(), _DispatchMode():
+    # Where vLLM is built for processors, it makes a tensor's `pin_memory` do nothing.
+    pinning = mock.patch.object(torch.Tensor, "pin_memory", torch._C.TensorBase.pin_memory)
+    with pinning, _FunctionMode(), _DispatchMode():
         yield

@@ -29,7 +29,8 @@ from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper, maybe_prefix
 from vllm.sequence import IntermediateTensors
 
-from engine.conditioned_model import ChooseCodes
+from engine.code_choice import CodeChoice
+from engine.conditioned_model import StepInputs
 from pipelines.lark.configuration import LarkTalkerConfig
 from pipelines.lark.steps import LarkCodePredictor, LarkStepEmbedding
 
@@ -203,6 +204,8 @@ class LarkTalker(nn.Module):
 
     allow_patterns_overrides = ["talker.safetensors"]  # noqa: RUF012 - read by vLLM's loader
     row_dtype = np.dtype(np.int64)
+    vector_width = 0
+    residual_codes = 0
     end_token: int | None = None
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
@@ -226,18 +229,15 @@ class LarkTalker(nn.Module):
         """Token embeddings alone; the runner replaces them by `embed_step`."""
         return self.embedding.code_embedding[0](input_ids)
 
-    def embed_step(
-        self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
-    ) -> torch.Tensor:
+    def embed_step(self, inputs: StepInputs) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.embed_step`."""
-        del input_ids  # the token before a step is codebook 0 of its previous codes
-        return self.embedding(rows, previous_codes)
+        return self.embedding(inputs.rows, inputs.previous_codes)
 
     def predict_codes(
-        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choice: CodeChoice | None
     ) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.predict_codes`."""
-        del choose  # the most probable codes, at any temperature
+        del choice  # the most probable codes, at any temperature
         return self.predictor(hidden_states, tokens)
 
     def forward(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from typing import ClassVar, Generic, TypeVar
 
 import torch
@@ -11,6 +11,9 @@ from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import ParallelLMHead
 from vllm.model_executor.models.utils import AutoWeightsLoader, WeightsMapper
 from vllm.sequence import IntermediateTensors
+
+THINKER_EMBEDDING = "thinker.model.embed_tokens.weight"
+MARKS = "talker.marks"
 
 Backbone = TypeVar("Backbone", bound=nn.Module)
 
@@ -62,3 +65,14 @@ class CodecTalker(nn.Module, Generic[Backbone]):
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Loads the Talker's part of a checkpoint."""
         return AutoWeightsLoader(self).load_weights(weights, mapper=self.hf_to_vllm_mapper)
+
+
+def with_marks(
+    weights: Iterable[tuple[str, torch.Tensor]], token_ids: list[int]
+) -> Generator[tuple[str, torch.Tensor]]:
+    """The weights, with the Thinker's embeddings of some tokens alone, as `talker.marks`."""
+    for name, values in weights:
+        if name == THINKER_EMBEDDING:
+            yield MARKS, values[token_ids]
+        else:
+            yield name, values

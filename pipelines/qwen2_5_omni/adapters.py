@@ -12,10 +12,8 @@ import torch
 from engine.adapter import FeedRows, GenerationInput, Padding, StepOutput
 from engine.diffusion_module import DiffusionInput
 from engine.hidden_states import HiddenStatesPayload
-from pipelines.qwen2_5_omni.talker import NO_CODE
+from pipelines.qwen2_5_omni.rows import mark_row, vector_rows
 from pipelines.qwen2_5_omni.token2mel import MelPayload
-
-Rows = npt.NDArray[np.float32]
 
 ROLE_TOKENS = 3
 """What opens an answer: the begin of a message, the assistant's role, a line break."""
@@ -31,9 +29,9 @@ class TalkerTokens:
         media: Text tokens that stand for sound (or pictures).
         message_begin: The text token that begins a message.
         message_end: The text token that ends one.
-        begin: The Thinker's embedding of the speaker's token, shape [hidden].
-        end: That of the token behind the reply's last.
-        pad: That of the token that follows for ever.
+        begin: The mark for the speaker's token.
+        end: The mark for what is behind the reply's last token.
+        pad: The mark for what follows for ever.
     """
 
     codec_pad: int
@@ -41,9 +39,9 @@ class TalkerTokens:
     media: tuple[int, ...]
     message_begin: int
     message_end: int
-    begin: Rows
-    end: Rows
-    pad: Rows
+    begin: int
+    end: int
+    pad: int
 
 
 class StatesToRows:
@@ -51,7 +49,8 @@ class StatesToRows:
 
     The prompt is the whole conversation (states plus embeddings; of sound the states alone), the
     speaker's token and the reply's first token. Each further token of the reply is a row; the end
-    follows the last, then padding until the Talker ends.
+    follows the last, then padding until the Talker ends. Positions stay on the Thinker's device:
+    they are chosen by slices alone, and nobody waits.
     """
 
     def __init__(self, tokens: TalkerTokens, *, replied: bool = False) -> None:
@@ -73,7 +72,8 @@ class StatesToRows:
         """Takes positions."""
         if self._begun:
             if not self._replied:
-                self._rows.append(FeedRows(_with_code(self._spoken(payload))))
+                vectors = self._spoken(payload)
+                self._rows.append(FeedRows(vector_rows(len(vectors)), vectors=vectors))
             return
         self._waiting.append(payload)
         known = payload.start + len(payload.token_ids)
@@ -85,7 +85,7 @@ class StatesToRows:
         self._closed = True
         self._waiting.clear()
         if self._begun:
-            self._rows.append(FeedRows(_with_code(self._tokens.end[None])))
+            self._rows.append(FeedRows(mark_row(self._tokens.end)))
 
     def hurry(self) -> None:
         """Nothing is held back here."""
@@ -100,7 +100,7 @@ class StatesToRows:
         return self._closed and not self._rows
 
     def _begin(self, prompt_tokens: int) -> None:
-        vectors = np.concatenate([self._spoken(payload) for payload in self._waiting])
+        vectors = torch.cat([self._spoken(payload) for payload in self._waiting])
         first, stop = prompt_tokens, len(vectors)
         if self._replied:
             first, stop = self._reply()
@@ -108,16 +108,21 @@ class StatesToRows:
         if first >= stop:
             return
         tokens = self._tokens
-        prompt = np.concatenate(
-            [
-                _with_code(vectors[:first]),
-                _with_code(tokens.begin[None], tokens.codec_pad),
-                _with_code(vectors[first : first + 1], tokens.codec_begin),
-            ]
+        prompt = [
+            vector_rows(first),
+            mark_row(tokens.begin, tokens.codec_pad),
+            vector_rows(1, tokens.codec_begin),
+        ]
+        self._rows.append(
+            FeedRows(
+                np.concatenate([*prompt, vector_rows(stop - first - 1)]),
+                prompt_rows=first + 2,
+                padding=Padding(mark_row(tokens.pad)[0]),
+                vectors=torch.cat(
+                    [vectors[:first], torch.zeros_like(vectors[:1]), vectors[first:stop]]
+                ),
+            )
         )
-        rows = np.concatenate([prompt, _with_code(vectors[first + 1 : stop])])
-        padding = Padding(_with_code(tokens.pad[None])[0])
-        self._rows.append(FeedRows(rows, prompt_rows=len(prompt), padding=padding))
         self._begun = True
 
     def _reply(self) -> tuple[int, int]:
@@ -126,22 +131,15 @@ class StatesToRows:
         begin = len(ids) - 1 - ids[::-1].index(self._tokens.message_begin)
         return begin + ROLE_TOKENS, ids.index(self._tokens.message_end, begin)
 
-    def _spoken(self, payload: HiddenStatesPayload) -> Rows:
+    def _spoken(self, payload: HiddenStatesPayload) -> torch.Tensor:
         """States plus embeddings, shape [positions, hidden]; of the prompt's sound states alone."""
-        heard = payload.prompt_tokens - payload.start
-        media = torch.tensor(
-            [
-                place < heard and token in self._tokens.media
-                for place, token in enumerate(payload.token_ids)
-            ]
-        )
-        embeddings = payload.embeddings.float().cpu().masked_fill(media[:, None], 0.0)
-        vectors: Rows = (payload.states.float().cpu() + embeddings).numpy()
+        vectors = payload.states + payload.embeddings
+        heard = max(payload.prompt_tokens - payload.start, 0)
+        media = np.isin(payload.token_ids[:heard], self._tokens.media).astype(np.int8)
+        edges = np.flatnonzero(np.diff(media, prepend=0, append=0))
+        for start, stop in edges.reshape(-1, 2).tolist():
+            vectors[start:stop].copy_(payload.states[start:stop])
         return vectors
-
-
-def _with_code(vectors: Rows, code: int = NO_CODE) -> Rows:
-    return np.concatenate([vectors, np.full((len(vectors), 1), code, np.float32)], axis=1)
 
 
 class CodesToUnits:

@@ -56,7 +56,8 @@ def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
     from engine.core import CoreSettings
     from pipelines.qwen2_5_omni.checkpoint import check_weights, load_config
     from pipelines.qwen2_5_omni.sampling import sampling_of
-    from pipelines.qwen2_5_omni.talker import ARCHITECTURE, Qwen25OmniTalker, configure
+    from pipelines.qwen2_5_omni.talker import ARCHITECTURE, WEIGHTS, Qwen25OmniTalker, configure
+    from pipelines.qwen2_5_omni.talker_tokens import mark_token_ids
 
     found = check_weights(folder, "talker.")
     ModelRegistry.register_model(ARCHITECTURE, Qwen25OmniTalker)
@@ -65,8 +66,10 @@ def build_talker(folder: Path, deployment: StageDeployment) -> Replica:
         folder,
         deployment,
         conditioned=True,
-        weights=("talker.",),
-        configure=partial(configure, quantised=found.quantised),
+        weights=WEIGHTS,
+        configure=partial(
+            configure, mark_token_ids=mark_token_ids(folder), quantised=found.quantised
+        ),
     )
     return AutoregressiveReplica(settings, sampling_of(pad))
 

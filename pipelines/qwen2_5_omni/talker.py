@@ -8,6 +8,7 @@ transformers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,16 @@ from vllm.model_executor.layers.vocab_parallel_embedding import (
 from vllm.model_executor.models.llama import LlamaModel
 from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
-from engine.conditioned_model import ChooseCodes
+from engine.code_choice import CodeChoice
+from engine.conditioned_model import StepInputs
 from pipelines.qwen.quantised import hand_on
-from pipelines.qwen.talker import CodecTalker
+from pipelines.qwen.talker import THINKER_EMBEDDING, CodecTalker, with_marks
+from pipelines.qwen2_5_omni.rows import CODE, MARK, ROW_WIDTH
 
 ARCHITECTURE = "AntiphonQwen25OmniTalker"
 
-NO_CODE = -1
-"""In a row: nothing is added on the codec side."""
+WEIGHTS = ("talker.", THINKER_EMBEDDING)
+"""What the names of the weights begin with that the Talker reads of a checkpoint."""
 
 CHECKPOINT_NAMES = LlamaModel.hf_to_vllm_mapper | WeightsMapper(
     orig_to_new_prefix={"talker.": "", "thinker.": None, "token2wav.": None}
@@ -39,7 +42,9 @@ CHECKPOINT_NAMES = LlamaModel.hf_to_vllm_mapper | WeightsMapper(
 """From the checkpoint's names to the modules', projections fused as vLLM wants them."""
 
 
-def configure(config: PretrainedConfig, *, quantised: bool = False) -> PretrainedConfig:
+def configure(
+    config: PretrainedConfig, *, mark_token_ids: list[int], quantised: bool = False
+) -> PretrainedConfig:
     """The Talker's part of a checkpoint's configuration, as vLLM's backbone reads it.
 
     Sound and text have the same position in all three rows of the rotary embedding, which then is
@@ -49,6 +54,7 @@ def configure(config: PretrainedConfig, *, quantised: bool = False) -> Pretraine
 
     Args:
         config: The checkpoint's.
+        mark_token_ids: The Thinker's tokens for which marks stand, in the marks' order.
         quantised: Whether the Talker's weights are quantised; the Thinker's may be and these not.
     """
     if not isinstance(config, Qwen2_5OmniConfig):
@@ -59,23 +65,21 @@ def configure(config: PretrainedConfig, *, quantised: bool = False) -> Pretraine
         hand_on(config, "talker_config", talker)
     token2wav: Any = config.token2wav_config
     talker.known_codes = token2wav.dit_config.num_embeds + 1
+    talker.mark_token_ids = mark_token_ids
     theta = (talker.rope_parameters or {}).get("rope_theta", 1_000_000.0)
     talker.rope_parameters = {"rope_type": "default", "rope_theta": theta}
     talker.attention_bias, talker.qkv_bias, talker.mlp_bias = False, True, False
     return talker
 
 
-def row_width(thinker_hidden: int) -> int:
-    """Columns of a row: a vector of the Thinker, and the codec token that is added, or NO_CODE."""
-    return thinker_hidden + 1
-
-
 class Qwen25OmniTalker(CodecTalker[LlamaModel]):
     """The Talker as vLLM and the conditioned runner drive it."""
 
     codebooks = 1
+    residual_codes = 0
     hf_to_vllm_mapper = CHECKPOINT_NAMES
-    row_dtype = np.dtype(np.float32)
+    row_width = ROW_WIDTH
+    row_dtype = np.dtype(np.int32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         """Builds the model for the configuration that `configure` made.
@@ -87,7 +91,7 @@ class Qwen25OmniTalker(CodecTalker[LlamaModel]):
         config = vllm_config.model_config.hf_config
         if not isinstance(config, Qwen2_5OmniTalkerConfig):
             raise TypeError(f"The configuration is a {type(config).__name__}.")
-        self.row_width = row_width(config.embedding_size)
+        self.vector_width: int = config.embedding_size
         # The reference has it in its prompt too, where the penalty for repetition finds it.
         self.begin_token = config.tts_codec_pad_token_id
         self.end_token: int | None = config.tts_codec_end_token_id
@@ -95,6 +99,10 @@ class Qwen25OmniTalker(CodecTalker[LlamaModel]):
         # Codec embeddings are as wide as the Thinker, not as the Talker.
         self.model.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.embedding_size)
         self.thinker_to_talker_proj = nn.Linear(config.embedding_size, config.hidden_size)
+        self.mark_token_ids: list[int] = config.mark_token_ids
+        self.marks = nn.Parameter(
+            torch.zeros(len(self.mark_token_ids), config.embedding_size), requires_grad=False
+        )
         self.codec_head = ParallelLMHead(
             config.vocab_size, config.hidden_size, prefix=maybe_prefix(prefix, "codec_head")
         )
@@ -105,22 +113,26 @@ class Qwen25OmniTalker(CodecTalker[LlamaModel]):
         """Codec embeddings of the tokens alone; the runner replaces them by `embed_step`."""
         return self.thinker_to_talker_proj(self.model.embed_tokens(input_ids))
 
-    def embed_step(
-        self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
-    ) -> torch.Tensor:
+    def embed_step(self, inputs: StepInputs) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.embed_step`."""
-        del input_ids  # the token before a step is its previous code
-        named = rows[:, -1].long()
-        codes = torch.where(previous_codes[:, 0] < 0, named, previous_codes[:, 0])
+        rows, before = inputs.rows, inputs.previous_codes[:, 0]
+        codes = torch.where(before < 0, rows[:, CODE].long(), before)
         spoken = self.model.embed_tokens(codes.clamp(min=0)) * (codes >= 0)[:, None]
-        return self.thinker_to_talker_proj(spoken + rows[:, :-1].to(spoken.dtype))
+        mark = rows[:, MARK : MARK + 1].long()
+        marked = self.marks[mark[:, 0].clamp(min=0)]
+        vectors = torch.where(mark >= 0, marked, inputs.vectors.to(marked.dtype))
+        return self.thinker_to_talker_proj(spoken + vectors)
 
     def predict_codes(
-        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choice: CodeChoice | None
     ) -> torch.Tensor:
         """There is one codebook: the sampled token is the code."""
-        del hidden_states, choose
+        del hidden_states, choice
         return tokens[:, None]
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Loads the Talker's part of a checkpoint, and the marks' rows of the Thinker's."""
+        return super().load_weights(with_marks(weights, self.mark_token_ids))
 
 
 def _never_sampled(config: Qwen2_5OmniTalkerConfig) -> torch.Tensor:

@@ -13,7 +13,7 @@ import torch
 from engine.adapter import FeedRows, GenerationInput, Padding, StepOutput
 from engine.hidden_states import HiddenStatesPayload
 from pipelines.qwen3_omni.configuration import TalkerTokens
-from pipelines.qwen3_omni.rows import NO_CODEC, RowKind, Rows, mark_row, vector_rows
+from pipelines.qwen3_omni.rows import RowKind, Rows, rows_of
 
 ROLE_TOKENS = 3
 """What opens an answer: the begin of a message, the assistant's role, a line break."""
@@ -21,18 +21,18 @@ ROLE_TOKENS = 3
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Positions of the Thinker on their way, on the CPU.
+    """Positions of the Thinker on their way.
 
     Attributes:
         token_ids: Shape [positions].
-        embeddings: Shape [positions, hidden].
-        states: Shape [positions, hidden].
+        embeddings: Shape [positions, hidden], on the Thinker's device.
+        states: Shape [positions, hidden], on the Thinker's device.
         places: Of the prompt's tokens, shape [3, prompt positions]; None: they count up.
     """
 
     token_ids: npt.NDArray[np.int64]
-    embeddings: Rows
-    states: Rows
+    embeddings: torch.Tensor
+    states: torch.Tensor
     places: npt.NDArray[np.int64] | None
 
     @classmethod
@@ -41,15 +41,10 @@ class Positions:
         tokens = [token for payload in payloads for token in payload.token_ids]
         return cls(
             np.array(tokens, np.int64),
-            _array([payload.embeddings for payload in payloads]),
-            _array([payload.states for payload in payloads]),
+            torch.cat([payload.embeddings for payload in payloads]),
+            torch.cat([payload.states for payload in payloads]),
             _places([payload.places for payload in payloads]),
         )
-
-
-def _array(parts: list[torch.Tensor]) -> Rows:
-    values: Rows = torch.cat(parts).float().cpu().numpy()
-    return values
 
 
 def _places(parts: list[torch.Tensor | None]) -> npt.NDArray[np.int64] | None:
@@ -91,6 +86,7 @@ class StatesToRows:
 
     The Talker's prompt is what users said, then the opening of the answer with the voice, and the
     answer's first token. Each further token is a row; the end mark follows the last, then padding.
+    Positions stay on the Thinker's device: they are chosen by slices alone, and nobody waits.
     """
 
     def __init__(self, tokens: TalkerTokens, speaker: int) -> None:
@@ -106,7 +102,8 @@ class StatesToRows:
     def push(self, payload: HiddenStatesPayload) -> None:
         """Takes positions."""
         if self._begun:
-            self._rows.append(FeedRows(self._text(payload)))
+            rows = rows_of(RowKind.TEXT, len(payload.token_ids))
+            self._rows.append(FeedRows(rows, vectors=payload.embeddings))
             return
         self._prompt.append(payload)
         if payload.start + len(payload.token_ids) > payload.prompt_tokens:
@@ -117,7 +114,7 @@ class StatesToRows:
         self._closed = True
         self._prompt.clear()
         if self._begun:
-            self._rows.append(FeedRows(self._mark(RowKind.END)))
+            self._rows.append(FeedRows(rows_of(RowKind.END, 1)))
 
     def hurry(self) -> None:
         """Nothing is held back here."""
@@ -133,15 +130,26 @@ class StatesToRows:
 
     def _begin(self, positions: Positions, prompt_tokens: int) -> None:
         """Makes the Talker's prompt, and rows of what came with its end."""
+        embeddings = positions.embeddings
         users = self._users(positions, prompt_tokens)
-        heard = self._heard(positions, users)
-        opening = self._opening(positions, prompt_tokens)
+        heard, vectors = self._heard(positions, users)
+        opening = self._opening()
         prompt = np.concatenate([heard, opening])
-        following = vector_rows(RowKind.TEXT, positions.embeddings[prompt_tokens + 1 :])
-        padding = Padding(self._mark(RowKind.PAD)[0])
-        rows = np.concatenate([prompt, following])
-        places = self._prompt_places(positions, users, len(prompt))
-        self._rows.append(FeedRows(rows, (), len(prompt), padding, places))
+        following = rows_of(RowKind.TEXT, len(embeddings) - prompt_tokens - 1)
+        # The opening: the assistant's role, marks without vectors, and the answer's first token.
+        vectors.append(embeddings[prompt_tokens - ROLE_TOKENS : prompt_tokens])
+        marks = len(opening) - ROLE_TOKENS - 1
+        vectors.append(embeddings.new_zeros(marks, embeddings.shape[1]))
+        vectors.append(embeddings[prompt_tokens:])
+        self._rows.append(
+            FeedRows(
+                np.concatenate([prompt, following]),
+                prompt_rows=len(prompt),
+                padding=Padding(rows_of(RowKind.PAD, 1)[0]),
+                vectors=torch.cat(vectors),
+                places=self._prompt_places(positions, users, len(prompt)),
+            )
+        )
         self._begun = True
         self._prompt.clear()
 
@@ -165,35 +173,33 @@ class StatesToRows:
         roles = tokens[np.minimum(np.maximum(begins, 0) + 1, prompt_tokens - 1)]
         return places[roles == self._tokens.user]
 
-    def _heard(self, positions: Positions, users: npt.NDArray[np.int64]) -> Rows:
+    def _heard(
+        self, positions: Positions, users: npt.NDArray[np.int64]
+    ) -> tuple[Rows, list[torch.Tensor]]:
         """The users' messages: states of what is heard or seen, embeddings of text."""
-        tokens = positions.token_ids
-        media = np.isin(tokens[users], self._tokens.media)
-        vectors = np.where(
-            media[:, None], positions.states[users], positions.embeddings[users]
-        ).astype(np.float32)
-        return vector_rows(np.where(media, int(RowKind.MEDIA), int(RowKind.TEXT)), vectors)
+        media = np.isin(positions.token_ids[users], self._tokens.media)
+        breaks = np.flatnonzero((np.diff(users) != 1) | (np.diff(media) != 0)) + 1
+        vectors = [
+            (positions.states if media[run[0]] else positions.embeddings)[
+                users[run[0]] : users[run[-1]] + 1
+            ]
+            for run in np.split(np.arange(len(users)), breaks)
+            if len(run)
+        ]
+        return rows_of(np.where(media, RowKind.MEDIA, RowKind.TEXT), len(users)), vectors
 
-    def _opening(self, positions: Positions, prompt_tokens: int) -> Rows:
+    def _opening(self) -> Rows:
         """The answer's opening, in which the voice is named, and its first token."""
         tokens = self._tokens
-        role = positions.embeddings[prompt_tokens - ROLE_TOKENS : prompt_tokens]
-        first = positions.embeddings[prompt_tokens : prompt_tokens + 1]
         named = (tokens.no_think, tokens.think_begin, tokens.think_end, self._speaker)
         return np.concatenate(
             [
-                vector_rows(RowKind.TEXT, role),
-                *(self._mark(RowKind.PAD, codec) for codec in named),
-                self._mark(RowKind.BEGIN, tokens.codec_pad),
-                vector_rows(RowKind.TEXT, first, tokens.codec_begin),
+                rows_of(RowKind.TEXT, ROLE_TOKENS),
+                *(rows_of(RowKind.PAD, 1, codec) for codec in named),
+                rows_of(RowKind.BEGIN, 1, tokens.codec_pad),
+                rows_of(RowKind.TEXT, 1, tokens.codec_begin),
             ]
         )
-
-    def _text(self, payload: HiddenStatesPayload) -> Rows:
-        return vector_rows(RowKind.TEXT, _array([payload.embeddings]))
-
-    def _mark(self, kind: RowKind, codec: int = NO_CODEC) -> Rows:
-        return mark_row(kind, self._tokens.thinker_hidden, codec)
 
 
 class CodesToFrames:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from engine import SpeechParameters
-from engine.step_sampling import CodeSampling, StepSampling
+from engine.code_choice import CodeSampling
+from engine.step_sampling import StepSampling
 
 TEMPERATURE = 0.9
 TOP_K = 50

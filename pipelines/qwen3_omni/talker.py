@@ -26,12 +26,14 @@ from vllm.model_executor.models.qwen3_moe import Qwen3MoeModel
 from vllm.model_executor.models.qwen3_omni_moe_thinker import Qwen3MoeLLMModel
 from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
-from engine.conditioned_model import ChooseCodes
+from engine.code_choice import CodeChoice
+from engine.conditioned_model import StepInputs
 from pipelines.qwen.quantised import hand_on
-from pipelines.qwen.talker import CodecTalker
+from pipelines.qwen.talker import THINKER_EMBEDDING, CodecTalker, with_marks
 from pipelines.qwen3_omni.model_configuration import part, rope_theta, rotary_rows
-from pipelines.qwen3_omni.rows import CODEC, KIND, MARKS, VECTOR, RowKind, row_width
+from pipelines.qwen3_omni.rows import CODEC, KIND, MARKS, ROW_WIDTH, RowKind
 from pipelines.qwen3_tts.code_predictor import CodePredictor
+from pipelines.qwen3_tts.frame_kernels import VllmKernels
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
 
 ARCHITECTURE = "AntiphonQwen3OmniTalker"
@@ -41,7 +43,6 @@ RESERVED = 1024
 MARK_TOKENS = "mark_token_ids"
 """Where the configuration says which of the Thinker's tokens stand for rows without a vector."""
 
-THINKER_EMBEDDING = "thinker.model.embed_tokens.weight"
 WEIGHTS = ("talker.", THINKER_EMBEDDING)
 """What the names of the weights begin with that the Talker reads of a checkpoint."""
 
@@ -128,7 +129,8 @@ class Qwen3OmniTalker(CodecTalker[Qwen3MoeLLMModel]):
     """
 
     hf_to_vllm_mapper = CHECKPOINT_NAMES
-    row_dtype = np.dtype(np.float32)
+    row_width = ROW_WIDTH
+    row_dtype = np.dtype(np.int32)
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         """Builds the model for the configuration that `configure` made.
@@ -142,7 +144,7 @@ class Qwen3OmniTalker(CodecTalker[Qwen3MoeLLMModel]):
             raise TypeError(f"The configuration is a {type(config).__name__}.")
         text = part(config.text_config, Qwen3OmniMoeTalkerTextConfig)
         self.codebooks = config.num_code_groups
-        self.row_width = row_width(config.thinker_hidden_size)
+        self.vector_width: int = config.thinker_hidden_size
         # Is never sampled, so that penalising it for repetition does nothing.
         self.begin_token = config.codec_bos_id
         self.end_token: int | None = config.codec_eos_token_id
@@ -157,20 +159,20 @@ class Qwen3OmniTalker(CodecTalker[Qwen3MoeLLMModel]):
             text.vocab_size, text.hidden_size, prefix=maybe_prefix(prefix, "codec_head")
         )
         self.logits_processor = LogitsProcessor(text.vocab_size)
-        self.code_predictor = CodePredictor(_predictor_config(config), text.hidden_size)
+        predictor = _predictor_config(config)
+        self.residual_codes = predictor.vocab_size
+        self.code_predictor = CodePredictor(predictor, text.hidden_size, VllmKernels())
         never = torch.zeros(text.vocab_size, dtype=torch.bool)
         never[-RESERVED:] = True
         never[config.codec_eos_token_id] = False
         self.register_buffer("never_sampled", never, persistent=False)
 
-    def embed_step(
-        self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
-    ) -> torch.Tensor:
+    def embed_step(self, inputs: StepInputs) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.embed_step`."""
-        del input_ids  # the token before a step is codebook 0 of its previous codes
+        rows, previous_codes = inputs.rows, inputs.previous_codes
         kinds = rows[:, KIND : KIND + 1].long()
         marks = self.marks[(kinds[:, 0] - MARKS[0]).clamp(min=0)]
-        vectors = torch.where(kinds >= MARKS[0], marks, rows[:, VECTOR:].to(marks.dtype))
+        vectors = torch.where(kinds >= MARKS[0], marks, inputs.vectors.to(marks.dtype))
         media = self.hidden_projection(vectors)
         embedded = torch.where(kinds == RowKind.MEDIA, media, self.text_projection(vectors))
         before = previous_codes[:, :1]
@@ -180,10 +182,10 @@ class Qwen3OmniTalker(CodecTalker[Qwen3MoeLLMModel]):
         return embedded + first + residual
 
     def predict_codes(
-        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choice: CodeChoice | None
     ) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.predict_codes`."""
-        return self.code_predictor(hidden_states, tokens, self.model.embed_tokens(tokens), choose)
+        return self.code_predictor(hidden_states, tokens, self.model.embed_tokens(tokens), choice)
 
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
         """Loads the Talker's part of a checkpoint, and three rows of the Thinker's embedding."""
@@ -194,10 +196,8 @@ class Qwen3OmniTalker(CodecTalker[Qwen3MoeLLMModel]):
     ) -> Generator[tuple[str, torch.Tensor]]:
         """The weights, the code predictor's tables together at the end: shards may part them."""
         tables: dict[str, torch.Tensor] = {}
-        for name, values in weights:
-            if name == THINKER_EMBEDDING:
-                yield "talker.marks", values[self.mark_token_ids]
-            elif name.startswith(TABLES):
+        for name, values in with_marks(weights, self.mark_token_ids):
+            if name.startswith(TABLES):
                 tables[name] = values
             else:
                 yield name, values

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from engine import SpeechParameters
-from engine.step_sampling import CodeSampling, StepSampling
+from engine.code_choice import CodeSampling
+from engine.step_sampling import StepSampling
 from pipelines.qwen.files import read_json
 
 DEFAULTS: dict[str, Any] = {

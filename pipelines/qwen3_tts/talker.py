@@ -20,10 +20,12 @@ from vllm.model_executor.layers.vocab_parallel_embedding import (
 from vllm.model_executor.models.qwen3 import Qwen3Model
 from vllm.model_executor.models.utils import WeightsMapper, maybe_prefix
 
-from engine.conditioned_model import ChooseCodes
+from engine.code_choice import CodeChoice
+from engine.conditioned_model import StepInputs
 from pipelines.qwen.talker import CodecTalker
 from pipelines.qwen3_tts.code_predictor import CodePredictor
 from pipelines.qwen3_tts.configuration import Variant
+from pipelines.qwen3_tts.frame_kernels import VllmKernels
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSConfig, Qwen3TTSTalkerConfig
 from pipelines.qwen3_tts.rows import row_width
 
@@ -71,6 +73,7 @@ class Qwen3TTSTalker(CodecTalker[Qwen3Model]):
 
     hf_to_vllm_mapper = CHECKPOINT_NAMES
     row_dtype = np.dtype(np.int32)
+    vector_width = 0
 
     def __init__(self, *, vllm_config: VllmConfig, prefix: str = "") -> None:
         """Builds the model for `vllm_config.model_config.hf_config`.
@@ -98,16 +101,16 @@ class Qwen3TTSTalker(CodecTalker[Qwen3Model]):
             config.vocab_size, config.hidden_size, prefix=maybe_prefix(prefix, "codec_head")
         )
         self.logits_processor = LogitsProcessor(config.vocab_size)
-        self.code_predictor = CodePredictor(config.code_predictor_config, config.hidden_size)
+        predictor = config.code_predictor_config
+        self.residual_codes = predictor.vocab_size
+        self.code_predictor = CodePredictor(predictor, config.hidden_size, VllmKernels())
         never = torch.zeros(config.vocab_size, dtype=torch.bool)
         never[config.suppressed_tokens] = True
         self.register_buffer("never_sampled", never, persistent=False)
 
-    def embed_step(
-        self, input_ids: torch.Tensor, rows: torch.Tensor, previous_codes: torch.Tensor
-    ) -> torch.Tensor:
+    def embed_step(self, inputs: StepInputs) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.embed_step`."""
-        del input_ids  # the token before a step is codebook 0 of its previous codes
+        rows, previous_codes = inputs.rows, inputs.previous_codes
         text = rows[:, :1].long()
         codes = rows[:, 1 : 1 + self.codebooks].long()
         codes = torch.where(previous_codes < 0, codes, previous_codes)
@@ -122,7 +125,7 @@ class Qwen3TTSTalker(CodecTalker[Qwen3Model]):
         return embedded
 
     def predict_codes(
-        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choose: ChooseCodes
+        self, hidden_states: torch.Tensor, tokens: torch.Tensor, choice: CodeChoice | None
     ) -> torch.Tensor:
         """See `engine.conditioned_model.ConditionedModel.predict_codes`."""
-        return self.code_predictor(hidden_states, tokens, self.model.embed_tokens(tokens), choose)
+        return self.code_predictor(hidden_states, tokens, self.model.embed_tokens(tokens), choice)

@@ -13,7 +13,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from engine.step_sampling import CodeChooser, CodeSampling, CodeStream, StepSampling
+from engine.code_choice import CodeChooser, CodeSampling, CodeStream, choose
+from engine.step_sampling import StepSampling
 
 CPU = torch.device("cpu")
 WARM = CodeSampling(temperature=0.9, top_k=12, top_p=0.8)
@@ -29,8 +30,9 @@ def some_logits(requests: int, codes: int = 40, seed: int = 0) -> torch.Tensor:
 
 def drawn(streams: list[CodeStream], logits: list[torch.Tensor]) -> np.ndarray:
     """Codes of one step, shape [requests, codebooks]."""
-    choose = CodeChooser(streams, len(logits))
-    return torch.stack([choose(values) for values in logits], dim=1).numpy()
+    choice = CodeChooser(len(logits), logits[0].shape[1], CPU).choice(streams)
+    chosen = [choose(choice, values, index) for index, values in enumerate(logits)]
+    return torch.stack(chosen, dim=1).numpy()
 
 
 def expected_probabilities(sampling: CodeSampling, logits: torch.Tensor) -> np.ndarray:
@@ -85,7 +87,7 @@ def test_greedy_codes_are_the_most_probable_ones() -> None:
     logits = [some_logits(2, seed=book) for book in range(3)]
     codes = drawn([stream(CodeSampling()), stream(CodeSampling())], logits)
     assert np.array_equal(codes, torch.stack([v.argmax(-1) for v in logits], 1).numpy())
-    assert CodeChooser([None], 3)(logits[0][:1]).item() == logits[0][0].argmax()
+    assert CodeChooser(3, 40, CPU).choice([None, stream(CodeSampling())]) is None
 
 
 def test_seeds_repeat_and_no_seed_does_not() -> None:
@@ -97,10 +99,30 @@ def test_seeds_repeat_and_no_seed_does_not() -> None:
     )
 
 
-def test_codebooks_may_differ_in_size() -> None:
-    logits = [some_logits(2, codes, seed=codes) for codes in (40, 8, 40, 3)]
-    codes = drawn([stream(CodeSampling(1.0), 1), stream(CodeSampling(1.0), 2)], logits)
-    assert (codes < np.array([40, 8, 40, 3])).all()
+def test_a_request_that_does_not_take_part_draws_nothing() -> None:
+    """One whose prompt is read in parts has the codes of one whose prompt is read whole."""
+    logits = [some_logits(2, seed=book) for book in range(4)]
+    parted, other = stream(seed=5), stream(seed=6)
+    chooser = CodeChooser(4, 40, CPU)
+    first = chooser.choice([None, other])
+    assert first is not None
+    greedy = choose(first, logits[0], 0)[0]
+    assert greedy == logits[0][0].argmax()
+    assert np.array_equal(
+        drawn([parted], [v[:1] for v in logits]), drawn([stream(seed=5)], [v[:1] for v in logits])
+    )
+
+
+def test_filters_are_renewed_when_the_batch_changes() -> None:
+    logits = some_logits(2)
+    chooser = CodeChooser(1, 40, CPU)
+    few, all_codes = CodeSampling(1.0, top_k=1), CodeSampling(1.0)
+    for samplings in ([few, all_codes], [few, few], [all_codes, few]):
+        choice = chooser.choice([stream(sampling) for sampling in samplings])
+        wanted = drawn([stream(sampling) for sampling in samplings], [logits])[:, 0]
+        assert choose(choice, logits, 0).tolist() == wanted.tolist()
+        limited = [index for index, sampling in enumerate(samplings) if sampling is few]
+        assert wanted[limited].tolist() == logits[limited].argmax(-1).tolist()
 
 
 def test_a_step_asks_the_sampler_for_all_of_it() -> None:

@@ -127,5 +127,6 @@ async def test_invariant_02_every_payload_goes_through_its_edges_adapter(
 
 
 def test_invariant_02_what_enters_a_stage_has_one_of_two_plain_shapes() -> None:
-    assert set(FeedRows.__slots__) == {"values", "tags", "prompt_rows", "padding"}
+    rows = {"values", "tags", "prompt_rows", "padding", "vectors", "places"}
+    assert set(FeedRows.__slots__) == rows
     assert set(GenerationInput.__slots__) == {"units", "data", "words"}

@@ -7,6 +7,7 @@ from torch.nn import functional
 
 from pipelines.lark.configuration import LarkTalkerConfig
 from pipelines.lark.steps import LarkCodePredictor, LarkStepEmbedding
+from tests.synchronisation import DEVICE, no_synchronisation
 
 CONFIG = LarkTalkerConfig(
     hidden_size=16, predictor_hidden_size=24, codebook_sizes=(32, 20, 12, 20), num_voices=3
@@ -52,3 +53,17 @@ def test_the_predictor_says_what_its_nets_say() -> None:
         expected.append(leave(entered).argmax(dim=-1))
     predictor.join()
     assert torch.equal(predictor(states, tokens), torch.stack(expected, dim=1))
+
+
+@torch.inference_mode()
+def test_nobody_waits_for_the_device() -> None:
+    with torch.device(DEVICE):
+        embedding, predictor = LarkStepEmbedding(CONFIG), LarkCodePredictor(CONFIG)
+        embedding.join()
+        predictor.join()
+        rows = torch.zeros(STEPS, 2 + CONFIG.lookahead, dtype=torch.int64)
+        codes = torch.zeros(STEPS, len(CONFIG.codebook_sizes), dtype=torch.int64)
+    with no_synchronisation():
+        states = embedding(rows, codes)
+        made = predictor(states, codes[:, 0]).to("cpu", non_blocking=True)
+    assert made.shape == codes.shape

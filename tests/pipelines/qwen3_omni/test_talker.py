@@ -7,11 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from transformers import Qwen3OmniMoeForConditionalGeneration
 
-from engine.adapter import StepOutput
+from engine.adapter import FeedRows, StepOutput
 from engine.autoregressive import AutoregressiveReplica
 from engine.deploy_config import StageDeployment
+from engine.hidden_states import HiddenStatesPayload
 from pipelines.qwen3_omni.configuration import read_checkpoint
 from pipelines.qwen3_omni.hearing import hearing_of
 from pipelines.qwen3_omni.pipeline import build_talker
@@ -25,6 +27,8 @@ from tests.pipelines.qwen3_omni.conversing import (
     run,
     states_of_the_reference,
 )
+from tests.pipelines.stepping import assert_steps_do_not_wait
+from tests.synchronisation import DEVICE, no_synchronisation
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +41,29 @@ def talker(checkpoint: Path) -> Generator[AutoregressiveReplica]:
     assert isinstance(replica, AutoregressiveReplica)
     yield replica
     replica.close()
+
+
+def test_steps_do_not_wait_for_a_gpu(talker: AutoregressiveReplica, checkpoint: Path) -> None:
+    """From the Thinker's states to the Talker's codes."""
+    facts = read_checkpoint(checkpoint)
+    tokens = facts.tokens
+    begin, role = tokens.message_begin, tokens.user
+    prompt = (begin, role, 5, tokens.media[0], tokens.media[0], 5, 6, begin, 7, 8)
+    states = torch.zeros(len(prompt) + 2, tokens.thinker_hidden, device=DEVICE)
+    with no_synchronisation():
+        payloads = [
+            HiddenStatesPayload(0, prompt, len(prompt), states[:-2], states[:-2]),
+            HiddenStatesPayload(len(prompt), (5, 6), len(prompt), states[-2:], states[-2:]),
+        ]
+        rows = rows_of(payloads, facts, next(iter(facts.speakers)))
+    (first, end) = rows
+    assert isinstance(first, FeedRows)
+    assert isinstance(end, FeedRows)
+    assert first.vectors is not None
+    assert first.vectors.device == DEVICE
+    # What the user said, the answer's opening, and one more token of the answer.
+    assert (first.prompt_rows, len(first.values), len(end.values)) == (7 + 9, 7 + 10, 1)
+    assert_steps_do_not_wait(talker, [first, end])
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["alone", "in-a-batch"])

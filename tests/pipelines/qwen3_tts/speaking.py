@@ -46,12 +46,14 @@ def build(
     sampling: StepSampling = GREEDY,
     cache_bytes: int = 2**25,
     max_steps: int = 512,
+    max_step_tokens: int = 2048,
     max_requests: int = 8,
 ) -> AutoregressiveReplica:
     deployment = StageDeployment(
         compile="never",
         max_requests=max_requests,
         max_steps=max_steps,
+        max_step_tokens=max_step_tokens,
         key_value_cache_bytes=cache_bytes,
     )
     replica = build_talker(folder, deployment)

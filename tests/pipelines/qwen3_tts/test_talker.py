@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine import SpeechParameters
+from engine import SpeechParameters, TextPayload
 from engine.autoregressive import AutoregressiveReplica
-from engine.step_sampling import CodeSampling, StepSampling
+from engine.code_choice import CodeSampling
+from engine.step_sampling import StepSampling
+from pipelines.qwen3_tts.pipeline import text_to_rows
 from pipelines.qwen3_tts.rows import VoicePrompt
 from pipelines.qwen3_tts.text_stream import tokens_of
 from tests.checkpoints.qwen3_tts import Variant
@@ -20,6 +22,7 @@ from tests.checkpoints.qwen3_tts_tokenizer import make_tokenizer
 from tests.pipelines.qwen3_tts.conftest import REFERENCE_TEXT, some_sound
 from tests.pipelines.qwen3_tts.reference_process import ReferenceProcess
 from tests.pipelines.qwen3_tts.speaking import GREEDY, Case, build, speak
+from tests.pipelines.stepping import assert_steps_do_not_wait
 
 Checkpoints = dict[Variant, Path]
 
@@ -66,6 +69,18 @@ def test_the_cases_end_by_themselves_and_at_the_limit(expected: list[np.ndarray]
     assert min(lengths) < 24
     assert max(lengths) > 10
     assert len({codes.tobytes() for codes in expected}) == len(expected)
+
+
+def test_steps_do_not_wait_for_a_gpu(
+    checkpoints: Checkpoints, replica: AutoregressiveReplica
+) -> None:
+    case = custom_voice_cases()[0]
+    adapter = text_to_rows({"talker": checkpoints[Variant.CUSTOM_VOICE]}, case.parameters)
+    adapter.push(TextPayload(case.text))
+    adapter.close()
+    rows = adapter.pull()
+    assert rows is not None
+    assert_steps_do_not_wait(replica, [rows])
 
 
 def test_greedy_codes_equal_the_reference(
@@ -129,6 +144,27 @@ def test_seeds_repeat_alone_and_in_a_batch(
         assert not np.array_equal(speak(folder, replica, [other])[0], together[0])
     finally:
         replica.sampling_of = usual
+
+
+def test_invariant_10_seeds_repeat_however_a_prompt_is_parted(
+    checkpoints: Checkpoints, replica: AutoregressiveReplica
+) -> None:
+    """Who reads a part of its prompt draws no random numbers, neither for tokens nor for codes."""
+    folder, usual = checkpoints[Variant.CUSTOM_VOICE], replica.sampling_of
+    warm = StepSampling(0.9, 50, minimum_steps=8, maximum_steps=12, codes=CodeSampling(0.9, 50))
+    cases = [
+        replace(case, parameters=replace(case.parameters, seed=seed, whole_text=True))
+        for seed, case in enumerate(custom_voice_cases()[:4])
+    ]
+    parted = build(folder, max_step_tokens=16)
+    try:
+        replica.sampling_of = parted.sampling_of = lambda p: replace(warm, seed=p.seed)
+        wanted = [speak(folder, replica, [case])[0] for case in cases]
+        for made, whole in zip(speak(folder, parted, cases), wanted, strict=True):
+            assert np.array_equal(made, whole)
+    finally:
+        replica.sampling_of = usual
+        parted.close()
 
 
 def test_invariant_10_codes_after_preemptions_equal_the_reference(
