@@ -51,6 +51,7 @@ class Part:
         text: The text, the transcript, or a picture's address; None while it is not known yet.
         ticks: How long its sound lasts, as far as it was handed to the client.
         words: When each word is heard, for an answer's sound.
+        timed: Whether the pipeline tells that; then a word without a time was not voiced yet.
         end: Up to which tick the sound was heard; None: all of it.
         said: The user's sound, where the Thinker hears it itself.
         seen: A picture, where the Thinker sees; its address is not kept then.
@@ -60,6 +61,7 @@ class Part:
     text: str | None = None
     ticks: int = 0
     words: list[WordTiming] = field(default_factory=list)
+    timed: bool = False
     end: int | None = None
     said: AudioContent | None = None
     seen: PictureContent | None = None
@@ -69,14 +71,16 @@ class Part:
         """The text as far as it was heard; a word counts as heard from its middle on."""
         if self.end is None or self.text is None or self.kind is not PartKind.OUTPUT_AUDIO:
             return self.text
-        if not self.words:
+        if not self.words and not self.timed:
             share = min(self.end, self.ticks) / self.ticks if self.ticks else 0.0
             return self.text[: int(len(self.text) * share)]
         seconds = self.end / TICKS_PER_SECOND
         heard = [word for word in self.words if (word.start + word.end) / 2 <= seconds]
-        if len(heard) == len(self.words) and self.end >= self.ticks:
-            return self.text
-        return self.text[: heard[-1].end_character] if heard else ""
+        told = self.text[: heard[-1].end_character] if heard else ""
+        untold = self.text[len(told) :]
+        ended = len(heard) == len(self.words) and self.end >= self.ticks
+        # The text may be ahead of the voice; behind its last word only marks belong to it.
+        return self.text if ended and not any(map(str.isalnum, untold)) else told
 
     def as_wire(self) -> dict[str, Any]:
         """The part as clients see it; never with its sound, which would not fit into a frame."""

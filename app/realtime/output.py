@@ -54,9 +54,18 @@ class ResponseOutput:
         message: What is said, as soon as something is.
     """
 
-    def __init__(self, plan: ResponsePlan, conversation: Conversation | None) -> None:
-        """`conversation` takes the items in; None for a response beside it."""
+    def __init__(
+        self, plan: ResponsePlan, conversation: Conversation | None, *, timed: bool = False
+    ) -> None:
+        """Says nothing yet.
+
+        Args:
+            plan: What the response is asked to be.
+            conversation: Takes the items in; None for a response beside it.
+            timed: Whether the times of words come with the sound.
+        """
         self.plan = plan
+        self._timed = timed
         self.message: Message | None = None
         self._conversation = conversation
         self._items: list[Item] = []
@@ -180,7 +189,7 @@ class ResponseOutput:
         kind = PartKind.OUTPUT_AUDIO if self.plan.spoken else PartKind.OUTPUT_TEXT
         message = Message(new_identifier("item"), "assistant", status=ItemStatus.IN_PROGRESS)
         events = self._added(message)
-        part = Part(kind, "")
+        part = Part(kind, "", timed=self._timed)
         message.parts.append(part)
         self.message = message
         added = {"type": "response.content_part.added", **self._where(), "part": _shown(part)}

@@ -97,7 +97,8 @@ class Responder:
     def open(self, plan: ResponsePlan) -> None:
         """Tells the client that there is a response."""
         conversation = self._stage.conversation if plan.conversation_id is not None else None
-        output = ResponseOutput(plan, conversation)
+        timed = self._services.engine.description.word_timings
+        output = ResponseOutput(plan, conversation, timed=timed)
         self._responses[plan.response_id] = _Response(output)
         self._stage.send(*output.created())
 

@@ -106,6 +106,20 @@ def test_without_word_times_the_text_is_cut_in_proportion() -> None:
     assert part.heard == "abcde"
 
 
+def test_words_that_the_voice_has_not_come_to_were_not_heard() -> None:
+    """The Thinker may be far ahead of a voice that runs on a busy machine."""
+    part = answer("a", ["one", "two"]).parts[0]
+    assert part.text is not None
+    part.timed = True
+    part.end = part.ticks
+    part.text += "."
+    assert part.heard == "one two."
+    part.text += " And more"
+    assert part.heard == "one two"
+    part.words.clear()
+    assert part.heard == ""
+
+
 @pytest.mark.parametrize("item_id", ["nowhere", "a"])
 def test_only_answers_that_are_heard_can_be_truncated(item_id: str) -> None:
     conversation = Conversation("conv", 10)
