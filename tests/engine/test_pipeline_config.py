@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from engine import ConfigurationError, InvalidRequestError, SpeechParameters
-from engine.pipeline_config import CLIENT, EdgeConfig, PipelineConfig, load_pipeline
+from engine.pipeline_config import (
+    CLIENT,
+    EdgeConfig,
+    HearingConfig,
+    PipelineConfig,
+    load_pipeline,
+)
 from tests.toys import Toy
 
 TOY = Toy().pipeline
@@ -61,6 +67,12 @@ def test_what_is_no_graph_is_refused(edges: list[tuple[str, str]], message: str)
 def test_a_name_cannot_be_used_twice() -> None:
     with pytest.raises(ConfigurationError, match="names a stage twice"):
         replace(TOY, stages=TOY.stages + TOY.stages[:1])
+
+
+def test_what_hears_must_be_a_stage() -> None:
+    hearing = HearingConfig("ears", lambda models, sound: None, lambda models, sound: ())
+    with pytest.raises(ConfigurationError, match="hears with 'ears', which is no stage"):
+        replace(TOY, hearing=hearing)
 
 
 def test_a_pipeline_that_is_not_installed_is_told_with_those_that_are() -> None:
