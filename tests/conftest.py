@@ -44,19 +44,19 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def running_server() -> Generator[str]:
     """The base URL of `antiphon serve`, ready, with its defaults and the pipeline `lark`."""
-    with _antiphon_serve() as base_url:
+    with antiphon_serve() as base_url:
         yield base_url
 
 
 @pytest.fixture(scope="session")
 def conversing_server() -> Generator[str]:
     """The base URL of `antiphon serve`, ready, with the pipeline `conversation`."""
-    with _antiphon_serve("--pipeline", "conversation") as base_url:
+    with antiphon_serve("--pipeline", "conversation") as base_url:
         yield base_url
 
 
 @contextmanager
-def _antiphon_serve(*arguments: str) -> Generator[str]:
+def antiphon_serve(*arguments: str) -> Generator[str]:
     """Runs the server as a process of its own until the block ends, and looks how it ended."""
     port = _free_port()
     base_url = f"http://127.0.0.1:{port}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from engine import Chat, ChatMessage, Tool
+from engine import Chat, ChatMessage, InvalidRequestError, Tool
 from engine.multimodal import MediaItem
 from engine.text_request import TextPrompt
 from engine.tool_calls import CALL_BEGINS, call_rule
@@ -76,7 +76,15 @@ Prompt = tuple[tuple[int, ...], tuple[MediaItem, ...]]
 
 
 def prompt_of(chat: Chat, hearing: Hearing, system: str | None = None) -> Prompt:
-    """The prompt that asks for an answer to a conversation."""
+    """The prompt that asks for an answer to a conversation.
+
+    Raises:
+        InvalidRequestError: There is nothing in it.
+    """
+    if not chat.messages:
+        raise InvalidRequestError(
+            "messages", "The conversation is empty, so that there is nothing to answer; add to it."
+        )
     messages = with_system(chat.messages, system)
     return rendered_prompt(_with_tools(chat, messages), hearing, answered=False)
 

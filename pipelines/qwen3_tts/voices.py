@@ -104,6 +104,12 @@ def check_parameters(checkpoint: Checkpoint, parameters: SpeechParameters) -> No
     find_language(checkpoint, parameters.language, speaker)
     audio, text = parameters.reference_audio, parameters.reference_text
     if audio is None and text is None:
+        if checkpoint.variant is Variant.BASE and parameters.voice is not None:
+            raise InvalidRequestError(
+                "ref_audio",
+                f"The voice {parameters.voice!r} is that of ref_audio, which is missing; this "
+                "checkpoint has no voice of its own.",
+            )
         return
     if checkpoint.variant is not Variant.BASE:
         raise InvalidRequestError(
