@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,10 @@ FORBIDDEN = {
     "engine": {"app", "pipelines"},
     "pipelines": {"app"},
 }
+
+OTHER_CODE = ("benchmarks", "recipes", "scripts")
+LONGEST_MODULE, LONGEST_FUNCTION = 300, 60
+"""Lines. A function fits a screen."""
 
 MODEL_NAMES = re.compile(r"qwen|smollm|whisper|hibari|kokoro|\blark\b|silero", re.IGNORECASE)
 
@@ -41,6 +46,7 @@ def modules(*packages: str) -> list[Path]:
     )
 
 
+@functools.cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse((ROOT / path).read_text("utf-8"), str(path))
 
@@ -57,6 +63,17 @@ def imported(path: Path) -> Iterator[tuple[int, str]]:
 
 def each(*packages: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("path", modules(*packages), ids=str)
+
+
+@each(*PACKAGES, *OTHER_CODE)
+def test_modules_and_functions_are_short(path: Path) -> None:
+    lines = len((ROOT / path).read_text("utf-8").splitlines())
+    assert lines < LONGEST_MODULE, f"{path} has {lines} lines; part it by what it is about"
+    for node in ast.walk(parsed(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert node.end_lineno is not None
+            lines = node.end_lineno - node.lineno + 1
+            assert lines <= LONGEST_FUNCTION, f"{path}:{node.lineno}: {node.name} has {lines} lines"
 
 
 @each(*PACKAGES)
