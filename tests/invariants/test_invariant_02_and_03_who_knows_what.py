@@ -54,9 +54,10 @@ def test_invariant_03_what_computes_does_not_know_the_topology(name: str) -> Non
     assert not imports(ROOT / "engine" / f"{name}.py") & TOPOLOGY
 
 
-def test_invariant_03_a_host_knows_the_orchestrator_and_no_stage() -> None:
+def test_invariant_03_a_host_knows_who_chooses_its_steps_and_no_stage() -> None:
     assert {n for n in imports(ROOT / "engine" / "host.py") if n.startswith("engine")} == {
-        "engine.orchestrator"
+        "engine.encoding_ahead",
+        "engine.orchestrator",
     }
 
 
