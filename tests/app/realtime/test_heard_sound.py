@@ -178,7 +178,7 @@ async def test_a_cough_whose_answer_has_not_begun_ends_it_without_a_word() -> No
 
 
 async def test_a_cough_whose_answer_has_begun_cuts_it_off() -> None:
-    words, engine = LateWords(none=True), engine_that_hears(pace=0.5)
+    words, engine = LateWords(none=True), engine_that_hears(pace=5.0)
     async with words.awaited():
         with serving(engine, ear=True) as running:  # type: ignore[arg-type]
             async with talking(running.websocket_url) as talk:
@@ -190,6 +190,7 @@ async def test_a_cough_whose_answer_has_begun_cuts_it_off() -> None:
                 assert done["response"]["status_details"]["reason"] == "turn_detected"
                 assert done["response"]["output"][0]["status"] == "incomplete"
                 assert await talk.rest() == []
+                engine.pace = 0.0
                 await talk.say("And now?")
                 await talk.send("response.create")
                 done = await talk.until("response.done", 20)
