@@ -12,9 +12,10 @@ from torch import nn
 from torch.nn import functional
 
 from engine.code_choice import CodeChoice, choose
+from pipelines.qwen.products import Product, product_with
 from pipelines.qwen3_tts.frame_transformer import FrameKernels, FrameTransformer
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
-from pipelines.qwen3_tts.predictor_weights import Norm, PredictorLayer, TableStack, quick_to_read
+from pipelines.qwen3_tts.predictor_weights import Norm, PredictorLayer, TableStack
 
 
 class CodePredictor(nn.Module):
@@ -37,6 +38,7 @@ class CodePredictor(nn.Module):
         self.layers = nn.ModuleList(self._layers)
         self.norm = Norm(config.hidden_size)
         self._transformer: FrameTransformer | None = None
+        self._heads: list[Product] = []
         self.small_to_mtp_projection: nn.Module = nn.Identity()
         if config.hidden_size != talker_hidden_size:
             self.small_to_mtp_projection = nn.Linear(talker_hidden_size, config.hidden_size)
@@ -84,12 +86,10 @@ class CodePredictor(nn.Module):
         codes = [tokens]
         inputs = torch.stack([talker_state, embedded], dim=1).flatten(0, 1)
         filled, new = 0, 2
-        tables = zip(
-            self.lm_head.weight.unbind(), self.codec_embedding.weight.unbind(), strict=True
-        )
+        tables = zip(self._heads, self.codec_embedding.weight.unbind(), strict=True)
         for index, (head, table) in enumerate(tables):
             state = transformer.run(self.small_to_mtp_projection(inputs), cache, filled)
-            logits = functional.linear(state[new - 1 :: new], head)
+            logits = head(state[new - 1 :: new])
             codes.append(choose(choice, logits, index))
             inputs = functional.embedding(codes[-1], table)
             filled, new = filled + new, 1
@@ -99,7 +99,7 @@ class CodePredictor(nn.Module):
         """The layers with their weights, gathered once these are loaded."""
         if self._transformer is None:
             config = self.config
-            quick_to_read(self.lm_head.weight)
+            self._heads = [product_with(head) for head in self.lm_head.weight]
             self._transformer = FrameTransformer(
                 self.kernels,
                 tuple(layer.weights() for layer in self._layers),

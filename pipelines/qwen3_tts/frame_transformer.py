@@ -8,6 +8,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch.nn import functional
 
+from pipelines.qwen.products import Product
+
 
 class FrameKernels(Protocol):
     """Operations for which there are kernels of vLLM's; each writes into its arguments."""
@@ -45,13 +47,13 @@ class LayerWeights(NamedTuple):
     """A layer's weights at hand: looking them up in modules costs as much as small products."""
 
     input_norm: torch.Tensor
-    qkv: torch.Tensor
+    qkv: Product
     q_norm: torch.Tensor
     k_norm: torch.Tensor
-    output: torch.Tensor
+    output: Product
     post_norm: torch.Tensor
-    gate_up: torch.Tensor
-    down: torch.Tensor
+    gate_up: Product
+    down: Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +105,10 @@ class FrameTransformer:
             if index:
                 self.kernels.add_norm(hidden, residual, weights.input_norm, self.epsilon)
             attended = self._attend(hidden, weights, positions, part, filled)
-            hidden = functional.linear(attended, weights.output)
+            hidden = weights.output(attended)
             self.kernels.add_norm(hidden, residual, weights.post_norm, self.epsilon)
-            gate, up = functional.linear(hidden, weights.gate_up).chunk(2, dim=-1)
-            hidden = functional.linear(functional.silu(gate) * up, weights.down)
+            gate, up = weights.gate_up(hidden).chunk(2, dim=-1)
+            hidden = weights.down(functional.silu(gate) * up)
         self.kernels.add_norm(hidden, residual, self.norm, self.epsilon)
         return hidden
 
@@ -121,7 +123,7 @@ class FrameTransformer:
         """Attention to everything so far, shape [rows, heads * head]."""
         requests, head = cache.shape[1], self.head_dim
         query_size, key_value_size = self.heads * head, self.groups * head
-        projected = functional.linear(hidden, weights.qkv)
+        projected = weights.qkv(hidden)
         query = projected.new_empty(len(hidden), query_size)
         key = projected.new_empty(len(hidden), key_value_size)
         split = projected.split([query_size, key_value_size, key_value_size], dim=-1)

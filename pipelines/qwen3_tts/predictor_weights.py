@@ -8,6 +8,7 @@ from itertools import accumulate
 import torch
 from torch import nn
 
+from pipelines.qwen.products import product_with
 from pipelines.qwen3_tts.frame_transformer import LayerWeights
 from pipelines.qwen3_tts.model_configuration import Qwen3TTSPredictorConfig
 
@@ -104,21 +105,11 @@ class PredictorLayer(nn.Module):
         attention, mlp = self.self_attn, self.mlp
         return LayerWeights(
             self.input_layernorm.weight,
-            quick_to_read(attention.qkv_proj.weight),
+            product_with(attention.qkv_proj.weight),
             attention.q_norm.weight,
             attention.k_norm.weight,
-            quick_to_read(attention.o_proj.weight),
+            product_with(attention.o_proj.weight),
             self.post_attention_layernorm.weight,
-            quick_to_read(mlp.gate_up_proj.weight),
-            quick_to_read(mlp.down_proj.weight),
+            product_with(mlp.gate_up_proj.weight),
+            product_with(mlp.down_proj.weight),
         )
-
-
-def quick_to_read(weight: nn.Parameter) -> nn.Parameter:
-    """Lays matrices [..., outputs, inputs] on a processor out input by input.
-
-    That makes a product with a few rows up to twice as fast; shape and values stay.
-    """
-    if weight.device.type == "cpu":
-        weight.data = weight.data.mT.contiguous().mT
-    return weight
