@@ -36,6 +36,9 @@ Processor = Qwen2_5OmniProcessor | Qwen3OmniMoeProcessor
 SAMPLE_RATE = 16_000
 """What the encoder's features are made from."""
 
+FEWEST_FRAMES = 100
+"""Mel frames, silence included, that are computed together where the reference has many."""
+
 CONTINUES = "sound_continues"
 """Where an item's data says whether its window follows another one of the same sound."""
 
@@ -170,8 +173,9 @@ class Hearing:
         extractor = self.processor.feature_extractor
         hop = extractor.hop_length
         if self.encoder.padded:
-            # Silence beyond the last frame's reach changes nothing, and takes its time.
-            frames = -(-(len(samples) + extractor.n_fft) // hop)
+            # Silence beyond the last frame's reach changes nothing, and takes its time; but products
+            # of few columns are computed in another way, and rounded otherwise.
+            frames = max(FEWEST_FRAMES, -(-(len(samples) + extractor.n_fft) // hop))
             padding = {
                 "padding": "max_length",
                 "max_length": min(frames * hop, extractor.n_samples),
