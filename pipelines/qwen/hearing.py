@@ -173,8 +173,8 @@ class Hearing:
         extractor = self.processor.feature_extractor
         hop = extractor.hop_length
         if self.encoder.padded:
-            # Silence beyond the last frame's reach changes nothing, and takes its time; but products
-            # of few columns are computed in another way, and rounded otherwise.
+            # Silence beyond the last frame's reach changes nothing, and takes its time; but
+            # products of few columns are computed in another way, and rounded otherwise.
             frames = max(FEWEST_FRAMES, -(-(len(samples) + extractor.n_fft) // hop))
             padding = {
                 "padding": "max_length",
