@@ -47,7 +47,7 @@ WEIGHTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "code2wav": ("code2wav.",),
     },
     QWEN2_5_OMNI.name: {
-        "thinker": ("thinker.model.", "thinker.lm_head.", "thinker.audio_tower."),
+        "thinker": ("thinker.",),
         "talker": ("talker.",),
         "denoiser": (DENOISER,),
         "vocoder": (VOCODER,),
@@ -58,7 +58,7 @@ WEIGHTS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "code2wav": ("decoder.",),
     },
 }
-"""The weights of each stage. Qwen2.5-Omni's encoder of pictures is not loaded."""
+"""The weights of each stage."""
 
 DEPLOYMENTS = ["deploy-gpu.yaml", "deploy-two-gpus.yaml"]
 
