@@ -7,6 +7,8 @@ from typing import Any
 from transformers import PretrainedConfig
 
 KEY = "quantization_config"
+IGNORE = "ignore"
+"""Where compressed-tensors says which layers are left as they are."""
 
 
 def quantisation_of(config: PretrainedConfig, part: str) -> dict[str, Any] | None:
@@ -26,5 +28,11 @@ def quantisation_of(config: PretrainedConfig, part: str) -> dict[str, Any] | Non
 def hand_on(config: PretrainedConfig, part: str, target: PretrainedConfig) -> None:
     """Says of the configuration that vLLM is to see what a checkpoint says of its part."""
     said = quantisation_of(config, part)
-    if said is not None:
-        target.update({KEY: said})
+    if said is None:
+        return
+    left = said.get(IGNORE)
+    if isinstance(left, list):
+        # vLLM joins queries, keys and values of pictures' encoders, and looks for the joint name.
+        joint = [f"{name}kv" for name in left if name.endswith(".attn.q")]
+        said = said | {IGNORE: [*left, *(name for name in joint if name not in left)]}
+    target.update({KEY: said})

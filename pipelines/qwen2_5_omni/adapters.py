@@ -19,6 +19,10 @@ ROLE_TOKENS = 3
 """What opens an answer: the begin of a message, the assistant's role, a line break."""
 
 
+OPENING_ROWS = 2
+"""What follows the conversation in the Talker's prompt: the speaker and the reply's first token."""
+
+
 @dataclass(frozen=True, slots=True)
 class TalkerTokens:
     """What the Talker's rows are made with.
@@ -104,6 +108,7 @@ class StatesToRows:
         first, stop = prompt_tokens, len(vectors)
         if self._replied:
             first, stop = self._reply()
+        places = _places([payload.places for payload in self._waiting])
         self._waiting.clear()
         if first >= stop:
             return
@@ -118,6 +123,7 @@ class StatesToRows:
                 np.concatenate([*prompt, vector_rows(stop - first - 1)]),
                 prompt_rows=first + 2,
                 padding=Padding(mark_row(tokens.pad)[0]),
+                places=places,
                 vectors=torch.cat(
                     [vectors[:first], torch.zeros_like(vectors[:1]), vectors[first:stop]]
                 ),
@@ -140,6 +146,16 @@ class StatesToRows:
         for start, stop in edges.reshape(-1, 2).tolist():
             vectors[start:stop].copy_(payload.states[start:stop])
         return vectors
+
+
+def _places(parts: list[torch.Tensor | None]) -> npt.NDArray[np.int64] | None:
+    """Where the Talker has its prompt: the conversation as the Thinker has it, then two more."""
+    known = [places for places in parts if places is not None]
+    if not known:
+        return None
+    places = np.asarray(torch.cat(known, dim=1), np.int64)
+    opening = places.max() + np.arange(1, 1 + OPENING_ROWS)
+    return np.concatenate([places, np.tile(opening, (len(places), 1))], axis=1)
 
 
 class CodesToUnits:

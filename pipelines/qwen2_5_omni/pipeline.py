@@ -28,7 +28,7 @@ from engine.pipeline_config import (
 )
 from pipelines.costs import characters, one, samples
 from pipelines.qwen.files import checkpoint_folder, inspect_text, model_id
-from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config
+from pipelines.qwen.hearing_config import MEL_FRAMES_PER_SECOND, hearing_config, seeing
 from pipelines.qwen2_5_omni.hearing import hearing_of, sound_window
 from pipelines.qwen2_5_omni.stages import (
     build_denoiser,
@@ -104,6 +104,7 @@ def describe(models: Models) -> PipelineDescription:
         word_timings=False,
         routes=("speech", "chat", "chat_text"),
         hears=True,
+        sees=True,
         sound_window=sound_window(folder) / MEL_FRAMES_PER_SECOND,
     )
 
@@ -242,4 +243,5 @@ PIPELINE = PipelineConfig(
     warm_up_text="Hello there.",
     deploy=FOLDER / "deploy.yaml",
     hearing=hearing_config(hearing_of),
+    see=seeing(hearing_of),
 )

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from engine.stage import Replica
 
 MOST_SOUNDS = 64
-"""Sounds in one conversation."""
+MOST_PICTURES = 64
+"""Sounds and pictures in one conversation."""
 
 
 def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:
@@ -37,7 +38,7 @@ def build_thinker(folder: Path, deployment: StageDeployment) -> Replica:
         deployment,
         conditioned=False,
         hidden_layer=FINAL_LAYER,
-        media={"audio": MOST_SOUNDS},
+        media={"audio": MOST_SOUNDS, "image": MOST_PICTURES},
         weights=("thinker.",),
         configure=configure,
     )

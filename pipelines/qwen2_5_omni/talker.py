@@ -16,6 +16,7 @@ import torch
 from torch import nn
 from transformers import PretrainedConfig, Qwen2_5OmniConfig
 from transformers.models.qwen2_5_omni.configuration_qwen2_5_omni import Qwen2_5OmniTalkerConfig
+from vllm.compilation.decorators import support_torch_compile
 from vllm.config import VllmConfig
 from vllm.model_executor.layers.logits_processor import LogitsProcessor
 from vllm.model_executor.layers.vocab_parallel_embedding import (
@@ -33,6 +34,9 @@ from pipelines.qwen2_5_omni.rows import CODE, MARK, ROW_WIDTH
 
 ARCHITECTURE = "AntiphonQwen25OmniTalker"
 
+SECTIONS = (16, 24, 24)
+"""How the reference shares the rotary frequencies out where a checkpoint does not say it."""
+
 WEIGHTS = ("talker.", THINKER_EMBEDDING)
 """What the names of the weights begin with that the Talker reads of a checkpoint."""
 
@@ -47,9 +51,8 @@ def configure(
 ) -> PretrainedConfig:
     """The Talker's part of a checkpoint's configuration, as vLLM's backbone reads it.
 
-    Sound and text have the same position in all three rows of the rotary embedding, which then is
-    the plain one; pictures would not, and are not taken. The layers are Llama's but for biases on
-    queries, keys and values.
+    The layers are Llama's but for biases on queries, keys and values, and for the rotary embedding
+    with a row each for time, height and width.
     vLLM also tries this with an empty configuration, which is left as it is.
 
     Args:
@@ -66,13 +69,29 @@ def configure(
     token2wav: Any = config.token2wav_config
     talker.known_codes = token2wav.dit_config.num_embeds + 1
     talker.mark_token_ids = mark_token_ids
-    theta = (talker.rope_parameters or {}).get("rope_theta", 1_000_000.0)
-    talker.rope_parameters = {"rope_type": "default", "rope_theta": theta}
+    rotary = talker.rope_parameters or {}
+    talker.rope_parameters = {
+        "rope_type": "default",
+        "rope_theta": rotary.get("rope_theta", 1_000_000.0),
+        "mrope_section": list(rotary.get("mrope_section") or SECTIONS),
+    }
     talker.attention_bias, talker.qkv_bias, talker.mlp_bias = False, True, False
     return talker
 
 
-class Qwen25OmniTalker(CodecTalker[LlamaModel]):
+@support_torch_compile(
+    dynamic_arg_dims={
+        "input_ids": 0,
+        "positions": -1,
+        "intermediate_tensors": 0,
+        "inputs_embeds": 0,
+    }
+)
+class Layers(LlamaModel):
+    """Llama's layers, compiled for positions of several rows: what varies is how many there are."""
+
+
+class Qwen25OmniTalker(CodecTalker[Layers]):
     """The Talker as vLLM and the conditioned runner drive it."""
 
     codebooks = 1
@@ -95,7 +114,7 @@ class Qwen25OmniTalker(CodecTalker[LlamaModel]):
         # The reference has it in its prompt too, where the penalty for repetition finds it.
         self.begin_token = config.tts_codec_pad_token_id
         self.end_token: int | None = config.tts_codec_end_token_id
-        self.model = LlamaModel(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
+        self.model = Layers(vllm_config=vllm_config, prefix=maybe_prefix(prefix, "model"))
         # Codec embeddings are as wide as the Thinker, not as the Talker.
         self.model.embed_tokens = VocabParallelEmbedding(config.vocab_size, config.embedding_size)
         self.thinker_to_talker_proj = nn.Linear(config.embedding_size, config.hidden_size)

@@ -14,9 +14,17 @@ import pytest
 import pytest_asyncio
 import torch
 import yaml
+from PIL import Image
 from transformers import AutoProcessor, Qwen2_5OmniForConditionalGeneration
 
-from engine import Chat, ChatMessage, OmniRequest, SpeechParameters, TextInput
+from engine import (
+    Chat,
+    ChatMessage,
+    OmniRequest,
+    PictureContent,
+    SpeechParameters,
+    TextInput,
+)
 from engine.chunk import TextPayload
 from engine.engine import AsyncOmniEngine
 from engine.request import AudioContent
@@ -54,12 +62,17 @@ def noise(seed: int, seconds: float) -> AudioContent:
     return AudioContent(samples.astype(np.float32))
 
 
+def picture(seed: int, width: int, height: int) -> PictureContent:
+    pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+    return PictureContent(pixels)
+
+
 def conversations() -> list[tuple[ChatMessage, ...]]:
     system = ChatMessage("system", "You speak.")
     said = [
-        ChatMessage("user", "hi"),
+        ChatMessage("user", "hi", pictures=(picture(1, 150, 100),)),
         ChatMessage("user", "Tell me of birds."),
-        ChatMessage("user", "and now?", sounds=(noise(1, 0.5),)),
+        ChatMessage("user", "and now?", (), None, (noise(1, 0.5),), (picture(2, 60, 220),)),
         ChatMessage("user", "", sounds=(noise(2, 1.3),)),
         ChatMessage("user", "A somewhat longer question, asked in one breath."),
         ChatMessage("user", "both", sounds=(noise(3, 0.4), noise(4, 2.2))),
@@ -97,21 +110,42 @@ class Expected:
             tokenize=False,
         )
         sounds = [sound.samples for message in messages for sound in message.sounds]
-        inputs = self._processor(text=text, audio=sounds or None, return_tensors="pt")
+        seen = [
+            Image.fromarray(picture.pixels) for message in messages for picture in message.pictures
+        ]
+        inputs = dict(
+            self._processor(
+                text=text, audio=sounds or None, images=seen or None, return_tensors="pt"
+            )
+        )
+        if seen:
+            # Else `generate` gives them to the Talker, too, which does not take them.
+            inputs["thinker_pixel_values"] = inputs.pop("pixel_values")
         talker = self._model.talker
         codes: list[int] = []
 
+        # `generate` looks at the names of what it calls.
+        def masked(
+            input_ids: torch.Tensor, inputs_embeds: torch.Tensor | None = None, **kwargs: Any
+        ) -> dict[str, Any]:
+            # Where nothing is padded, `generate` drops the mask, and the Talker's forward then adds
+            # no codec tokens that open the speech, and counts up through pictures: only a padded
+            # batch would get both.
+            inputs: dict[str, Any] = type(talker).prepare_inputs_for_generation(
+                talker, input_ids, inputs_embeds=inputs_embeds, **kwargs
+            )
+            return inputs | {"attention_mask": torch.ones_like(input_ids)}
+
         def spoken(*arguments: Any, **named: Any) -> torch.Tensor:
-            # Where nothing is padded, `generate` drops the mask, and the Talker's forward then does
-            # not add the codec tokens that open the speech: only a padded batch would get them.
-            opening = torch.tensor([talker.codec_pad_token, talker.codec_bos_token])
-            named["inputs_embeds"][:, -2:] += talker.get_input_embeddings()(opening)
             made = type(talker).generate(talker, *arguments, **named)
             codes.extend(made[0, named["input_ids"].shape[1] :].tolist())
             torch.manual_seed(seed)
             return made
 
-        with mock.patch.object(talker, "generate", spoken):
+        with (
+            mock.patch.object(talker, "generate", spoken),
+            mock.patch.object(talker, "prepare_inputs_for_generation", masked),
+        ):
             tokens, waveform = self._model.generate(
                 **inputs,
                 speaker=voice,
