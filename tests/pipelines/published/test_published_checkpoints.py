@@ -165,21 +165,20 @@ def test_every_weight_of_the_language_models_has_its_place(
         parameters = dict(built.value.model.named_parameters())
         assert set(parameters) == built.value.loaded
         assert all(values.is_meta for values in parameters.values())
-        assert sum(v.numel() for v in parameters.values()) == expected(
-            checkpoint, stage.name, shapes
-        )
+        # Some rows of the Thinker's embedding, which a Talker has besides its own weights.
+        parameters.pop("marks", None)
+        made = sum(values.numel() for values in parameters.values())
+        assert made == expected(checkpoint, stage.name, shapes)
 
 
 def expected(checkpoint: Published, stage: str, shapes: published_weights.Shapes) -> int:
     """How many parameters of a stage's weights the model must have.
 
-    The encoder of pictures is not loaded by a pipeline that takes none. Qwen3-Omni's Talker has
-    three rows of the Thinker's embedding besides its own.
+    The encoder of pictures is not loaded by a pipeline that takes none.
     """
     unused = "thinker.visual." if checkpoint.pipeline.see is None else "nothing"
     names = [n for n in shapes if n.startswith(f"{stage}.") and not n.startswith(unused)]
-    rows = 3 * 2048 if checkpoint.pipeline is QWEN3_OMNI and stage == "talker" else 0
-    return sum(math.prod(shapes[name]) for name in names) + rows
+    return sum(math.prod(shapes[name]) for name in names)
 
 
 @pytest.mark.parametrize("checkpoint", TTS, ids=str)
