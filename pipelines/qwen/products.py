@@ -11,7 +11,6 @@ from functools import partial
 
 import torch
 from torch.nn import functional
-from vllm import _custom_ops as ops
 
 Product = Callable[[torch.Tensor], torch.Tensor]
 """Shapes: [rows, inputs] -> [rows, outputs]."""
@@ -28,14 +27,18 @@ class PackedProduct:
 
     def __init__(self, weight: torch.Tensor) -> None:
         """Packs a matrix, shape [outputs, inputs]."""
+        # Imported here, since a GPU needs none of it, and torch alone may be tried there.
+        from vllm import _custom_ops as ops
+
         self._by_input = weight.T.contiguous()
         self._packed = ops.create_onednn_mm(weight.T, PRIMITIVES)
+        self._multiply = ops.onednn_mm
 
     def __call__(self, rows: torch.Tensor) -> torch.Tensor:
         """Shapes: [rows, inputs] -> [rows, outputs]."""
         if len(rows) <= FEW_ROWS:
             return rows @ self._by_input
-        return ops.onednn_mm(self._packed, rows, None)
+        return self._multiply(self._packed, rows, None)
 
 
 def product_with(weight: torch.Tensor) -> Product:
