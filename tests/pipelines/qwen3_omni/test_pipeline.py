@@ -17,6 +17,7 @@ from engine import (
     AudioPayload,
     Chat,
     ChatMessage,
+    ErrorCode,
     InvalidRequestError,
     OmniRequest,
     SpeechParameters,
@@ -121,6 +122,20 @@ async def refuses(engine: AsyncOmniEngine) -> None:
     ):
         with pytest.raises(InvalidRequestError, match=fault):
             await answered(engine, request, 1)
+    for chat, fault in (
+        (Chat(()), "The conversation is empty"),
+        (Chat((ChatMessage("user", "a " * 9000),)), "at most 4095"),
+        (Chat((ChatMessage("user", "a"),), tool_choice="required"), "the tools are: none"),
+    ):
+        async with aclosing(engine.generate(asked("d", chat))) as chunks:
+            ends = [chunk async for chunk in chunks]
+        # Words and sound are streams of their own.
+        for end in ends:
+            assert end.final
+            assert end.error is not None
+            assert end.error.code is ErrorCode.INVALID_REQUEST
+            assert fault in end.error.message
+        assert ends
 
 
 async def fails_alone(engine: AsyncOmniEngine) -> None:
