@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import io
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -49,21 +51,33 @@ class Recordings:
         finally:
             self._places -= 1
 
-    async def decode(self, data: bytes, param: str = "file") -> FloatSamples:
+    async def decode(self, data: bytes | str, param: str = "file") -> FloatSamples:
         """A recording in any form that FFmpeg knows, as mono samples for the ear.
 
         Args:
-            data: The recording.
+            data: The recording; text is base64.
             param: What the client calls it.
 
         Raises:
             ApiError: 400, it is no recording, holds no sound, or lasts too long.
         """
-        return await self._pool.run(lambda: _decode(data, param, self._most_seconds))
+
+        def decode() -> FloatSamples:
+            recording = _from_base64(data, param) if isinstance(data, str) else data
+            return _decode(recording, param, self._most_seconds)
+
+        return await self._pool.run(decode)
 
     def close(self) -> None:
         """Takes no more work and lets the running piece end."""
         self._pool.close()
+
+
+def _from_base64(text: str, param: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid(param, "Expected base64-encoded audio.", "invalid_value") from None
 
 
 def _decode(data: bytes, param: str, most_seconds: float) -> FloatSamples:

@@ -196,12 +196,14 @@ class VoiceDescription:
         description: What it is, honestly, in one sentence.
         language: BCP 47 tag.
         aliases: Other names that mean this voice.
+        cloned: Whether it is that of a request's reference audio, without which it has no sound.
     """
 
     name: str
     description: str
     language: str
     aliases: tuple[str, ...] = ()
+    cloned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

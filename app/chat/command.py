@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from typing import TYPE_CHECKING
 
 from app.audio.pcm import FloatSamples
@@ -145,8 +143,4 @@ async def _written_down(part: AudioPart, state: AppState, param: str) -> str:
 
 async def _decoded(part: AudioPart, state: AppState, param: str) -> FloatSamples:
     """A recording as 16 kHz samples."""
-    try:
-        data = base64.b64decode(part.input_audio.data, validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid(param, "Expected base64-encoded audio.", "invalid_value") from None
-    return await state.recordings.decode(data, param)
+    return await state.recordings.decode(part.input_audio.data, param)

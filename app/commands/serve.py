@@ -6,7 +6,7 @@ import gc
 import json
 import logging
 import time
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -17,6 +17,7 @@ from app.commands._options import DeployOption, ModelOption, PipelineOption, set
 from app.lifecycle import EngineLifecycle, EngineState
 from app.server import Server, address_of, build_server, configure_logging, leave, listen
 from app.settings import prepare_process_environment
+from engine import PipelineDescription
 
 logger = logging.getLogger(__name__)
 
@@ -35,21 +36,48 @@ class StartReport:
         elapsed = time.monotonic() - self._began
         self._console.print(f"[dim]{elapsed:6.1f} s[/dim]  {step}", highlight=False)
 
-    def ready(self, model: str, voice: str) -> None:
+    def ready(self, description: PipelineDescription) -> None:
         """Prints where the API is and a line to try it."""
         self.step("Ready.")
-        body = json.dumps({"model": model, "voice": voice, "input": "Hello! I speak as I go."})
         self._console.print(
             f"\nThe API is at [bold]{self._address}[/bold] (documentation: {self._address}/docs). "
             "Try it:\n",
             highlight=False,
             soft_wrap=True,
         )
-        line = (
-            f"curl {self._address}/v1/audio/speech -H 'Content-Type: application/json' "
-            f"-d '{body}' -o hello.mp3"
-        )
+        line = example(self._address, description)
         self._console.print(f"  {line}\n", highlight=False, markup=False, soft_wrap=True)
+
+
+def example(address: str, description: PipelineDescription) -> str:
+    """A line for a shell that makes a server speak.
+
+    Args:
+        address: The server's base URL.
+        description: What it serves: one that reads texts aloud is given one, another is spoken to.
+    """
+    model, voice = description.models[0], description.voices[0]
+    if "speech" in description.routes:
+        path, file = "audio/speech", "hello.mp3"
+        body: dict[str, Any] = {
+            "model": model,
+            "voice": voice.name,
+            "input": "Hello! I speak as I go.",
+        }
+    else:
+        path, file = "chat/completions", "answer.json"
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": "Hello! Who are you?"}],
+            "modalities": ["text", "audio"],
+            "audio": {"voice": voice.name, "format": "mp3"},
+        }
+    curl = f"curl {address}/v1/{path} -H 'Content-Type: application/json'"
+    if not voice.cloned:
+        return f"{curl} -d '{json.dumps(body)}' -o {file}"
+    # By way of a pipe, since a recording is longer than an argument may be.
+    data = json.dumps({**body, "ref_audio": "%s"})
+    return f"printf '{data}' \"$(base64 -w0 voice.wav)\" | {curl} -d @- -o {file}"
 
 
 def serve(
@@ -88,8 +116,7 @@ def serve(
 def _settled(lifecycle: EngineLifecycle, server: Server, report: StartReport) -> None:
     gc.enable()
     if lifecycle.state is EngineState.READY:
-        description = lifecycle.engine.description
-        report.ready(description.models[0], description.voices[0].name)
+        report.ready(lifecycle.engine.description)
     else:
         server.stop()
 

@@ -21,12 +21,12 @@ from app.live.schema import (
 )
 from app.pace import ClientPace, SlowClientError, break_off
 from app.realtime.client_events import AudioAppend, ItemCreate
-from app.realtime.commands import sound_of
 from app.realtime.failure import EventError
 from app.realtime.inbox import ClientSaid, SocketLost, SoundSent
 from app.realtime.item_schema import InputText, MessageItem
 from app.realtime.outbox import Closing, Frame, Outbox
 from app.realtime.session import Session
+from app.realtime.sounds import INLINE_CHARACTERS, sound_of
 
 logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class LiveSocket:
             if message["type"] == "websocket.disconnect":
                 return
             try:
-                event = parse_live_event(message.get("text"))
+                event, sound = await self._parse(message.get("text"))
                 if isinstance(event, SessionClose):
                     closed = self._projection.closed(
                         self._wire(), "close_requested", event.event_id
@@ -108,14 +108,25 @@ class LiveSocket:
                     await self._send(closed)
                     await self._websocket.close(1000, "closed by the client")
                     return
-                await self._follow(event)
+                await self._follow(event, sound)
             except EventError as refusal:
                 await self._send(error_of(refusal.as_dict()))
 
-    async def _follow(self, event: LiveEvent) -> None:
+    async def _parse(self, text: str | None) -> tuple[LiveEvent, bytes]:
+        if text is None or len(text) <= INLINE_CHARACTERS:
+            return self._read_event(text)
+        return await self._session.services.codecs.run(lambda: self._read_event(text))
+
+    def _read_event(self, text: str | None) -> tuple[LiveEvent, bytes]:
+        """An event, and the sound that it appends."""
+        event = parse_live_event(text)
+        if not isinstance(event, InputAppend):
+            return event, b""
+        return event, sound_of(event.audio, self._settings.realtime_append_bytes)
+
+    async def _follow(self, event: LiveEvent, sound: bytes) -> None:
         match event:
             case InputAppend():
-                sound = sound_of(event.audio, self._settings.realtime_append_bytes)
                 if self._muted:
                     # The ear must go on hearing time pass, or a turn would never end.
                     sound = self._projection.audio_format.silence(len(sound))
@@ -129,7 +140,7 @@ class LiveSocket:
                 part = InputText(type="input_text", text=event.content)
                 item = MessageItem(type="message", role="system", content=[part])
                 create = ItemCreate(type="conversation.item.create", item=item)
-                await self._tell(create, event.event_id, b"")
+                await self._tell(create, event.event_id)
                 now = round(1000 * self._projection.seconds)
                 appended = live_event(
                     "session.instructions.appended", event.event_id, start_ms=now, end_ms=now
@@ -140,10 +151,10 @@ class LiveSocket:
                 raise EventError(message, "invalid_event", "type", event_id=event.event_id)
 
     async def _tell(
-        self, event: AudioAppend | ItemCreate, event_id: str | None, sound: bytes
+        self, event: AudioAppend | ItemCreate, event_id: str | None, *sounds: bytes
     ) -> None:
         named = event.model_copy(update={"event_id": event_id})
-        await self._session.tell_from_client(ClientSaid(self._outbox, named, sound))
+        await self._session.tell_from_client(ClientSaid(self._outbox, named, sounds))
 
     async def _write(self) -> None:
         """Sends what the session says; sound when its time has come, unless it was dropped."""

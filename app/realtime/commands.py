@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,7 +14,6 @@ from app.realtime.client_events import (
     AudioAppend,
     AudioClear,
     AudioCommit,
-    ClientEvent,
     ItemCreate,
     ItemDelete,
     ItemRetrieve,
@@ -30,11 +27,7 @@ from app.realtime.client_events import (
 from app.realtime.failure import EventError
 from app.realtime.inbox import ClientSaid
 from app.realtime.item_schema import (
-    FunctionCallItem,
-    FunctionOutputItem,
-    InputAudio,
     ItemReference,
-    MessageItem,
 )
 from app.realtime.items import Item, Message, PartKind, item_from
 from app.realtime.machine_events import (
@@ -65,7 +58,7 @@ def follow(session: Session, said: ClientSaid) -> None:
     event = said.event
     match event:
         case AudioAppend():
-            _append(session, said.sound)
+            _append(session, *said.sounds)
         case AudioCommit():
             session.step(CommitAsked(new_identifier("item"), event.event_id))
         case AudioClear():
@@ -77,14 +70,15 @@ def follow(session: Session, said: ClientSaid) -> None:
         case ResponseCancel():
             session.step(CancelAsked(event.response_id, event.event_id))
         case _:
-            _follow_item_event(session, event, said.pictures)
+            _follow_item_event(session, said)
 
 
-def _follow_item_event(session: Session, event: ClientEvent, pictures: Pictures) -> None:
+def _follow_item_event(session: Session, said: ClientSaid) -> None:
     conversation = session.stage.conversation
+    event = said.event
     match event:
         case ItemCreate():
-            _create_item(session, event, pictures)
+            _create_item(session, event, said)
         case ItemRetrieve():
             item = conversation.retrieve(event.item_id)
             session.send("conversation.item.retrieved", item=item.as_wire())
@@ -106,23 +100,6 @@ def _follow_item_event(session: Session, event: ClientEvent, pictures: Pictures)
                 "invalid_value",
                 "type",
             )
-
-
-def sound_of(audio: str, most_bytes: int) -> bytes:
-    """The bytes of an append event.
-
-    Raises:
-        EventError: They are no base64, or too many.
-    """
-    if len(audio) > most_bytes * 4 // 3 + 4:
-        message = f"The audio is larger than the {most_bytes} bytes that one event may have."
-        raise EventError(message, "audio_too_large", "audio")
-    try:
-        # Padding that is left out is harmless; any other damage would be heard as noise.
-        return base64.b64decode(audio + "=" * (-len(audio) % 4), validate=True)
-    except (binascii.Error, ValueError):
-        message = "Invalid 'audio'. Expected base64-encoded audio bytes."
-        raise EventError(message, "invalid_value", "audio") from None
 
 
 def _append(session: Session, sound: bytes) -> None:
@@ -172,14 +149,15 @@ def _check_voice(session: Session, config: SessionConfig, param: str) -> None:
         raise EventError(refusal.message, "invalid_value", param) from None
 
 
-def _create_item(session: Session, event: ItemCreate, pictures: Pictures) -> None:
-    recordings = _recordings(session, event.item)
-    item = item_from(event.item, pictures)
+def _create_item(session: Session, event: ItemCreate, said: ClientSaid) -> None:
+    if said.sounds:
+        session.hearing.check()
+    item = item_from(event.item, said.pictures)
     _check_pictures([*session.stage.conversation.items, item], "item.content")
     previous = session.stage.conversation.add(item, event.previous_item_id)
     for kind in ("conversation.item.added", "conversation.item.done"):
         session.send(kind, previous_item_id=previous, item=item.as_wire())
-    for sound in recordings:
+    for sound in said.sounds:
         session.step(TextPending(item.id))
         session.hearing.recognize(item.id, sound, session.config.input_format)
 
@@ -190,23 +168,6 @@ def _check_pictures(items: Sequence[Item], param: str) -> None:
         check_together(seen, param)
     except ApiError as refusal:
         raise EventError(refusal.message, "invalid_value", param) from None
-
-
-def _recordings(
-    session: Session, item: MessageItem | FunctionCallItem | FunctionOutputItem
-) -> list[bytes]:
-    """The sound in an item whose words the client does not say."""
-    if not isinstance(item, MessageItem):
-        return []
-    most = session.services.settings.realtime_append_bytes
-    sounds = [
-        sound_of(part.audio, most)
-        for part in item.content
-        if isinstance(part, InputAudio) and part.audio and part.transcript is None
-    ]
-    if sounds:
-        session.hearing.check()
-    return sounds
 
 
 def _create_response(session: Session, event: ResponseCreate, pictures: Pictures) -> None:

@@ -15,11 +15,11 @@ from engine import StageError, ToolCallPayload, UsagePayload, WordTiming
 
 @dataclass(frozen=True, slots=True)
 class ClientSaid:
-    """An event of the client, with the sound and pictures it carries, and whose socket's it is."""
+    """An event of the client, with the sounds and pictures it carries, and whose socket's it is."""
 
     outbox: Outbox
     event: ClientEvent
-    sound: bytes = b""
+    sounds: tuple[bytes, ...] = ()
     pictures: Pictures = field(default_factory=dict)
 
 

@@ -71,6 +71,7 @@ class RealtimeService:
         """Begins to load the ear in the background."""
         if self._settings.ear:
             self._loading = asyncio.create_task(self._load(), name="load ear")
+            self._loading.add_done_callback(_note_failure)
 
     async def ear(self) -> Ear | None:
         """The ear, as soon as it is loaded; None where it is switched off or its models miss."""
@@ -146,6 +147,12 @@ class RealtimeService:
         self._sessions.pop(session.id, None)
         if not task.cancelled() and (failure := task.exception()) is not None:
             logger.error("Session %s raised.", session.id, exc_info=failure)
+
+
+def _note_failure(loading: asyncio.Task[None]) -> None:
+    """Whatever else a model's library raises: the server goes on without an ear, and says why."""
+    if not loading.cancelled() and (fault := loading.exception()) is not None:
+        logger.error("The server will not listen: its ear could not be loaded.", exc_info=fault)
 
 
 def _load_ear(settings: Settings) -> Ear:

@@ -11,18 +11,15 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from app.audio.wire_formats import TICKS_PER_SECOND
 from app.pace import ClientPace, SlowClientError, break_off
-from app.realtime.client_events import AudioAppend, parse_client_event
-from app.realtime.commands import sound_of
+from app.realtime.client_events import parse_client_event
 from app.realtime.failure import EventError
 from app.realtime.inbox import ClientErred, ClientSaid, SocketLost, SoundSent
 from app.realtime.outbox import Closing, Outbox
 from app.realtime.pictures import decode_pictures, picture_urls
 from app.realtime.session import Session
+from app.realtime.sounds import INLINE_CHARACTERS, sounds_of
 
 logger = logging.getLogger(__name__)
-
-INLINE_CHARACTERS = 64 << 10
-"""Frames up to this length are read on the event loop; longer ones on a thread."""
 
 _NORMAL_CLOSURE = 1000
 """How a client says that it will not come back."""
@@ -97,14 +94,8 @@ class SessionSocket:
 
     def _read_event(self, text: str) -> ClientSaid:
         event = parse_client_event(text)
-        if not isinstance(event, AudioAppend):
-            return ClientSaid(self._outbox, event)
-        try:
-            sound = sound_of(event.audio, self._settings.realtime_append_bytes)
-        except EventError as refusal:
-            refusal.event_id = event.event_id
-            raise
-        return ClientSaid(self._outbox, event, sound)
+        sounds = sounds_of(event, self._settings.realtime_append_bytes)
+        return ClientSaid(self._outbox, event, sounds)
 
     async def _write(self) -> SocketEnd:
         """Sends what waits, until the outbox is closed or nobody takes it."""

@@ -47,6 +47,7 @@ def describe_voices(checkpoint: Checkpoint) -> tuple[VoiceDescription, ...]:
             described,
             UNDETERMINED,
             tuple(a for i, a in enumerate(OPENAI_VOICES) if i % len(names) == index),
+            cloned=checkpoint.variant is Variant.BASE,
         )
         for index, name in enumerate(names)
     )

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 
 from app.audio.worker import CodecPool
 from app.ear.findings import SaidSoFar, TurnBegan, TurnEnded
-from app.realtime.client_events import parse_client_event
+from app.realtime.client_events import AudioAppend, parse_client_event
 from app.realtime.failure import EventError
 from app.realtime.inbox import (
     ClientErred,
@@ -135,7 +135,8 @@ class Walk:
         except EventError as refusal:
             await self.session.tell_from_client(ClientErred(self.outbox, refusal))
         else:
-            await self.session.tell_from_client(ClientSaid(self.outbox, parsed, b"\0\0\0"))
+            sounds = (b"\0\0\0",) if isinstance(parsed, AudioAppend) else ()
+            await self.session.tell_from_client(ClientSaid(self.outbox, parsed, sounds))
 
 
 @settings(max_examples=60, deadline=None)
