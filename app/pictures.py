@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 import struct
 from collections.abc import Iterable
@@ -96,5 +95,5 @@ def _data(url: str, param: str) -> bytes:
         raise invalid(param, "A picture's URL must read data:image/…;base64,….", "invalid_value")
     try:
         return base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError) as error:
+    except ValueError as error:
         raise invalid(param, f"The picture is no base64: {error}.", "invalid_value") from None

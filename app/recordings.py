@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import io
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -76,7 +75,7 @@ class Recordings:
 def _from_base64(text: str, param: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+    except ValueError:
         raise invalid(param, "Expected base64-encoded audio.", "invalid_value") from None
 
 

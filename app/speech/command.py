@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -102,7 +101,7 @@ def decode_reference(audio: str | None) -> bytes | None:
             )
     try:
         return base64.b64decode(encoded, validate=True)
-    except (binascii.Error, ValueError) as failure:
+    except ValueError as failure:
         raise invalid(
             "ref_audio", f"Invalid ref_audio: it is no base64 ({failure}).", "invalid_value"
         ) from failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -37,8 +38,8 @@ class Qwen3OmniCode2Wav:
         """Takes a loaded decoder and where it works."""
         self.decoder = decoder
         sizes = decoder.sizes.codebooks, self.unit_samples
-        self._beginning = CodecStream(self.begin, *sizes, device)
-        self._continuing = CodecStream(self.go_on, *sizes, device)
+        self._beginning = CodecStream(partial(self.advance, begins=True), *sizes, device)
+        self._continuing = CodecStream(partial(self.advance, begins=False), *sizes, device)
         dtype = next(decoder.parameters()).dtype
         self._silence = torch.zeros(decoder.state_width, dtype=dtype, device=device)
 
@@ -91,24 +92,15 @@ class Qwen3OmniCode2Wav:
                 results[index] = sound
         return results
 
-    def begin(
+    def advance(
         self,
         codes: torch.Tensor,
         rows: torch.Tensor,
         positions: torch.Tensor,
         frames: torch.Tensor | None = None,
+        *,
+        begins: bool,
     ) -> Tensors:
-        """Decodes the first step of streams; see `pipelines.qwen.codec_stream.Advance`."""
-        step = DecoderStep(rows, positions, frames, begins=True)
-        return self.decoder(codes, step).float(), step.kept
-
-    def go_on(
-        self,
-        codes: torch.Tensor,
-        rows: torch.Tensor,
-        positions: torch.Tensor,
-        frames: torch.Tensor | None = None,
-    ) -> Tensors:
-        """Decodes a later step; see `pipelines.qwen.codec_stream.Advance`."""
-        step = DecoderStep(rows, positions, frames)
+        """See `pipelines.qwen.codec_stream.Advance`; all streams begin with this step, or none."""
+        step = DecoderStep(rows, positions, frames, begins=begins)
         return self.decoder(codes, step).float(), step.kept

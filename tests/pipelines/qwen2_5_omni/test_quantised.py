@@ -20,37 +20,15 @@ from engine import (
     SpeechParameters,
     TextInput,
 )
-from engine.deploy_config import StageDeployment
-from engine.hidden_states import HiddenStatesPayload
-from engine.text_replica import TextReplica
-from engine.text_request import TextPrompt
 from pipelines.qwen2_5_omni.checkpoint import check_weights
 from pipelines.qwen2_5_omni.stages import build_talker, build_thinker
 from tests.checkpoints.quantised import Scheme, quantise
+from tests.pipelines.quantised_states import HALF, PROMPT, prompt_states
 from tests.pipelines.qwen2_5_omni.overhearing import running, samples_of
 from tests.toys import assert_empty, collect
 
 THINKER = r"thinker\.model\.layers"
 BOTH = r"(?:thinker|talker)\.model\.layers"
-PROMPT = tuple(range(40, 100))
-
-HALF = StageDeployment(
-    device="cpu", max_requests=4, max_steps=256, compile="never", dtype="bfloat16"
-)
-
-
-def prompt_states(folder: Path, deployment: StageDeployment = HALF) -> torch.Tensor:
-    """The Thinker's final states of one prompt, shape [positions, hidden]."""
-    replica = build_thinker(folder, deployment)
-    assert isinstance(replica, TextReplica)
-    replica.add("a", SpeechParameters())
-    replica.offer("a", TextPrompt(token_ids=PROMPT, max_tokens=1, hidden_states=True))
-    replica.close_input("a")
-    states = []
-    while replica.ready({}):
-        states += [made.output for made in replica.step({})]
-    replica.close()
-    return torch.cat([s.states for s in states if isinstance(s, HiddenStatesPayload)]).float()
 
 
 def reference_states(folder: Path) -> torch.Tensor:
@@ -79,7 +57,7 @@ def test_a_quantised_thinker_is_recognised_and_computes_what_its_numbers_say(
     assert not check_weights(folder, "talker.").quantised
     expected = reference_states(numbers)
     rounding = difference(reference_states(checkpoint), expected)
-    found = difference(prompt_states(folder), expected)
+    found = difference(prompt_states(build_thinker, folder), expected)
     if scheme is Scheme.INT8:
         # The inputs of layers are rounded as well, and weights far less.
         assert found < 0.05

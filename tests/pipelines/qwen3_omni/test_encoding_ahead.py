@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -13,14 +12,11 @@ import torch
 from transformers import Qwen3OmniMoeForConditionalGeneration
 
 from engine import AudioContent, Chat, ChatMessage, OmniRequest, TextInput, TextPayload
-from engine.deploy_config import StageDeployment
 from engine.encoder_cache import encoded_items
 from engine.engine import AsyncOmniEngine
 from engine.text_replica import TextReplica
 from pipelines.qwen.hearing import Hearing
 from pipelines.qwen.prompts import ChatToPrompt
-from pipelines.qwen3_omni.hearing import hearing_of
-from pipelines.qwen3_omni.pipeline import build_thinker
 from tests.pipelines.qwen3_omni.conversing import Turn, run, sound
 from tests.pipelines.qwen3_omni.test_pipeline import running
 from tests.pipelines.qwen3_omni.test_thinker import states_of
@@ -28,20 +24,6 @@ from tests.toys import assert_empty
 
 WINDOW = 8 * 16_000
 """Samples."""
-
-
-@pytest.fixture(scope="module")
-def hearing(checkpoint: Path) -> Hearing:
-    return hearing_of(checkpoint)
-
-
-@pytest.fixture(scope="module")
-def thinker(checkpoint: Path) -> Generator[TextReplica]:
-    deployment = StageDeployment(max_requests=8, max_steps=1024, compile="never")
-    replica = build_thinker(checkpoint, deployment)
-    assert isinstance(replica, TextReplica)
-    yield replica
-    replica.close()
 
 
 def turn_of(name: str, hearing: Hearing, *sounds: AudioContent) -> Turn:

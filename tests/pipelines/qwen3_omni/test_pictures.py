@@ -20,7 +20,6 @@ from engine.text_replica import TextReplica
 from pipelines.qwen.hearing import Hearing
 from pipelines.qwen.prompts import ChatToPrompt
 from pipelines.qwen3_omni.configuration import read_checkpoint
-from pipelines.qwen3_omni.hearing import hearing_of
 from pipelines.qwen3_omni.pipeline import build_talker, build_thinker
 from tests.pipelines.qwen3_omni.conversing import (
     ANSWER_TOKENS,
@@ -68,12 +67,6 @@ def conversations() -> list[Chat]:
         ),
     ]
     return [Chat(messages, max_tokens=ANSWER_TOKENS, temperature=0.0) for messages in said]
-
-
-@pytest.fixture(scope="module")
-def hearing(checkpoint: Path) -> Hearing:
-    """The checkpoint's processor."""
-    return hearing_of(checkpoint)
 
 
 @pytest.fixture(scope="module")

@@ -8,36 +8,14 @@ import pytest
 import torch
 from transformers import Qwen3OmniMoeForConditionalGeneration
 
-from engine import ConfigurationError, SpeechParameters
-from engine.deploy_config import StageDeployment
-from engine.hidden_states import HiddenStatesPayload
-from engine.text_replica import TextReplica
-from engine.text_request import TextPrompt
+from engine import ConfigurationError
 from pipelines.qwen3_omni.pipeline import build_talker, build_thinker
 from pipelines.qwen3_omni.weights import check_weights
 from tests.checkpoints.quantised import Scheme, quantise
+from tests.pipelines.quantised_states import HALF, PROMPT, prompt_states
 
 ATTENTION = r"(?:thinker|talker)\.model\.layers\.\d+\.self_attn"
 EXPERTS = r"thinker\.model\.layers\.\d+\.mlp\.experts"
-PROMPT = tuple(range(40, 100))
-
-HALF = StageDeployment(
-    device="cpu", max_requests=4, max_steps=256, compile="never", dtype="bfloat16"
-)
-
-
-def prompt_states(folder: Path, deployment: StageDeployment = HALF) -> torch.Tensor:
-    """The states of the Thinker's layer that the Talker reads, shape [positions, hidden]."""
-    replica = build_thinker(folder, deployment)
-    assert isinstance(replica, TextReplica)
-    replica.add("a", SpeechParameters())
-    replica.offer("a", TextPrompt(token_ids=PROMPT, max_tokens=1, hidden_states=True))
-    replica.close_input("a")
-    states = []
-    while replica.ready({}):
-        states += [made.output for made in replica.step({})]
-    replica.close()
-    return torch.cat([s.states for s in states if isinstance(s, HiddenStatesPayload)]).float()
 
 
 def reference_states(folder: Path) -> torch.Tensor:
@@ -59,7 +37,9 @@ def test_quantised_attention_computes_what_its_numbers_say(
     named = HALF.model_copy(update={"quantization": "compressed-tensors"})
     expected = reference_states(numbers)
     # A rounded router sends a position now and then to other experts than the reference's.
-    errors = (prompt_states(folder, named) - expected).norm(dim=1) / expected.norm(dim=1)
+    errors = (prompt_states(build_thinker, folder, named) - expected).norm(dim=1) / expected.norm(
+        dim=1
+    )
     assert float(errors.median()) < 0.05
     assert check_weights(folder, "talker.").quantised
     build_talker(folder, named).close()

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import Qwen3OmniMoeForConditionalGeneration
 
 from engine import AudioContent, Chat, TextPayload, UsagePayload
-from engine.deploy_config import StageDeployment
 from engine.hidden_states import HiddenStatesPayload
 from engine.text_replica import TextReplica
 from pipelines.qwen.hearing import Hearing
 from pipelines.qwen.prompts import ChatToPrompt
-from pipelines.qwen3_omni.hearing import hearing_of
-from pipelines.qwen3_omni.pipeline import build_thinker
 from tests.pipelines.qwen3_omni.conversing import (
     ANSWER_TOKENS,
     Turn,
@@ -25,22 +19,6 @@ from tests.pipelines.qwen3_omni.conversing import (
     run,
     sound,
 )
-
-
-@pytest.fixture(scope="module")
-def hearing(checkpoint: Path) -> Hearing:
-    """The checkpoint's processor."""
-    return hearing_of(checkpoint)
-
-
-@pytest.fixture(scope="module")
-def thinker(checkpoint: Path) -> Generator[TextReplica]:
-    """A replica of the Thinker."""
-    deployment = StageDeployment(max_requests=8, max_steps=1024, compile="never")
-    replica = build_thinker(checkpoint, deployment)
-    assert isinstance(replica, TextReplica)
-    yield replica
-    replica.close()
 
 
 def turn_of(name: str, chat: Chat, hearing: Hearing, **options: int) -> Turn:
